@@ -2,7 +2,7 @@
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QCloseEvent
-from PySide6.QtWidgets import QDialog, QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QHBoxLayout, QWidget
 
 from errand.client.safe_text import plain
 from errand.protocol.tasks import Task
@@ -11,6 +11,7 @@ from errand.window.stores.quit import QuitStore
 from errand.window.stores.tasks import task_activity
 from errand.window.theme.style import push_button
 from errand.window.theme.theme import Theme
+from errand.window.widgets.boxes import fill, hbox, set_hbox, set_vbox, stretch
 from errand.window.widgets.labels import ElidedLabel, TextLabel
 
 _MAX_LINES = 6
@@ -31,14 +32,18 @@ class QuitDialog(QDialog):
         self._text = TextLabel(theme, wrap=True, tone="muted")
         self._lines = [_Line(theme) for _ in range(_MAX_LINES)]
         self._more = TextLabel(theme, size=tokens.size_small, tone="muted")
-        column = QVBoxLayout(self)
-        column.setContentsMargins(tokens.space_far, tokens.space_far, tokens.space_far, tokens.space_wide)
-        column.setSpacing(tokens.space_close)
-        for part in (self._heading, self._text, *self._lines, self._more):
-            column.addWidget(part)
-        column.addSpacing(tokens.space_normal)
-        column.addStretch()
-        column.addLayout(self._make_buttons(tokens.space_close))
+        set_vbox(
+            self,
+            self._heading,
+            self._text,
+            *self._lines,
+            self._more,
+            tokens.space_normal,
+            stretch(0),
+            self._make_buttons(tokens.space_close),
+            spacing=tokens.space_close,
+            margins=(tokens.space_far, tokens.space_far, tokens.space_far, tokens.space_wide),
+        )
         quitting.changed.connect(self._show)
         quitting.done.connect(self.accept)
         self._show()
@@ -58,18 +63,12 @@ class QuitDialog(QDialog):
         self._keep = push_button(tr("Keep running in the background"), "primary")
         self._end = push_button(tr("Stop tasks and quit"), "danger")
         self._cancel = push_button(tr("Cancel"))
-        row = QHBoxLayout()
-        row.setSpacing(space)
-        row.addWidget(self._keep)
-        row.addWidget(self._end)
-        row.addStretch()
-        row.addWidget(self._cancel)
         self._keep.setDefault(True)
         self._keep.clicked.connect(self.accept)
         self._end.clicked.connect(self._on_end)
         self._cancel.clicked.connect(self.reject)
         self._keep.setFocus()
-        return row
+        return hbox(self._keep, self._end, stretch(0), self._cancel, spacing=space)
 
     def _on_end(self) -> None:
         self._is_ending = True
@@ -111,11 +110,7 @@ class _Line(QWidget):
         super().__init__()
         self._title = ElidedLabel(theme)
         self._detail = ElidedLabel(theme, tone="muted")
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(theme.tokens.space_normal)
-        row.addWidget(self._title, 3)
-        row.addWidget(self._detail, 2)
+        set_hbox(self, fill(self._title, 3), fill(self._detail, 2), spacing=theme.tokens.space_normal)
 
     def show_task(self, task: Task | None) -> None:
         self.setVisible(task is not None)

@@ -4,11 +4,12 @@ import math
 
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QPainter, QPaintEvent, QResizeEvent, QTextLayout, QTextOption
-from PySide6.QtWidgets import QPlainTextEdit, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QPlainTextEdit, QSizePolicy, QWidget
 
 from errand.text.translation import tr, trn
 from errand.window.theme.style import push_button, set_style
 from errand.window.theme.theme import Theme
+from errand.window.widgets.boxes import at_left, set_vbox
 from errand.window.widgets.diff.gutter import DiffGutter, plain_text_blocks
 from errand.window.widgets.diff.lines import diff_lines, diff_name
 
@@ -159,11 +160,7 @@ class CodeExcerptView(QWidget):
         self.box = CodeBoxView(theme, name, most_lines=most_lines, diff=diff)
         self._more = push_button("", "quiet")
         self._more.clicked.connect(self._on_clicked)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(theme.tokens.space_tight)
-        column.addWidget(self.box)
-        column.addWidget(self._more, 0, Qt.AlignmentFlag.AlignLeft)
+        set_vbox(self, self.box, at_left(self._more), spacing=theme.tokens.space_tight)
         self._more.setMinimumWidth(1)  # a narrow sidebar is not widened by it
         self._more.hide()
         self.box.hidden_changed.connect(self._show_more)

@@ -1,8 +1,9 @@
 """A question inside a page, with its answers below it."""
 
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QPushButton, QWidget
 
 from errand.window.theme.theme import Theme
+from errand.window.widgets.boxes import STRETCH, set_hbox, set_vbox
 from errand.window.widgets.labels import TextLabel
 
 
@@ -13,17 +14,8 @@ class ConfirmationView(QWidget):
         super().__init__()
         self._label = TextLabel(theme, wrap=True)
         self._answers = QWidget()
-        row = QHBoxLayout(self._answers)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(theme.tokens.space_close)
-        for answer in answers:
-            row.addWidget(answer)
-        row.addStretch(1)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(theme.tokens.space_close)
-        column.addWidget(self._label)
-        column.addWidget(self._answers)
+        set_hbox(self._answers, *answers, STRETCH, spacing=theme.tokens.space_close)
+        set_vbox(self, self._label, self._answers, spacing=theme.tokens.space_close)
         self.hide()
 
     def show_text(self, text: str) -> None:

@@ -5,6 +5,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from errand.window.theme.style import push_button
 from errand.window.theme.theme import Theme
+from errand.window.widgets.boxes import hbox, stretch
 from errand.window.widgets.labels import TextLabel
 
 _ICON = 32
@@ -55,8 +56,4 @@ class EmptyStateView(QWidget):
 
 def _centred(words: TextLabel) -> QHBoxLayout:
     """Centred, and as high as its lines: an alignment in the column would reduce it to one line."""
-    row = QHBoxLayout()
-    row.addStretch()
-    row.addWidget(words)
-    row.addStretch()
-    return row
+    return hbox(stretch(0), words, stretch(0))

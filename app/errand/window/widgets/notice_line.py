@@ -20,6 +20,7 @@ from errand.text.translation import tr
 from errand.window.theme.style import paint_rounded, push_button, set_style
 from errand.window.theme.theme import Theme
 from errand.window.widgets.banner import TONE_STYLES, BannerTone
+from errand.window.widgets.boxes import STRETCH, fill, hbox, vbox
 from errand.window.widgets.buttons import CopyButton, IconButton
 from errand.window.widgets.dialogs import FramelessDialog
 from errand.window.widgets.labels import ElidedLabel, TextLabel
@@ -179,18 +180,11 @@ class NoticeDetailsDialog(FramelessDialog):
         self._width = theme.pixels(_DETAILS_WIDTH)
         label = TextLabel(theme, text, wrap=True)
         copy = CopyButton(theme, tr("Copy"), partial(clipboard.setText, text))
-        row = QHBoxLayout()
-        row.setSpacing(theme.tokens.space_close)
-        row.addWidget(label, 1)
-        column = QVBoxLayout()
-        column.addWidget(copy)
-        column.addStretch(1)
-        row.addLayout(column)
         self._actions = QHBoxLayout()
         self._actions.setSpacing(theme.tokens.space_close)
         self._actions.addStretch(1)
         self._rows = QVBoxLayout(self)
-        self._rows.addLayout(row)
+        self._rows.addLayout(hbox(fill(label), vbox(copy, STRETCH), spacing=theme.tokens.space_close))
 
     def add_action(self, label: str) -> SignalInstance:
         """A button below the text, which also closes the dialog. Returns its signal."""

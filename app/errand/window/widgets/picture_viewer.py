@@ -17,7 +17,7 @@ from PySide6.QtGui import (
     QShortcut,
     QWheelEvent,
 )
-from PySide6.QtWidgets import QDialog, QFileDialog, QFrame, QHBoxLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QFileDialog, QFrame, QHBoxLayout, QLabel, QScrollArea, QWidget
 
 from errand.client.number_format import file_size
 from errand.client.safe_text import plain
@@ -26,6 +26,7 @@ from errand.system.regular_file import write_atomically
 from errand.text.translation import tr
 from errand.window.theme.style import paint_focus_ring, push_button, set_style
 from errand.window.theme.theme import Theme
+from errand.window.widgets.boxes import fill, set_hbox, set_vbox
 from errand.window.widgets.buttons import IconButton
 from errand.window.widgets.dialogs import resize_on_screen
 from errand.window.widgets.pictures import BACKING, PictureLoader, fitted, picture_bytes, picture_size
@@ -193,9 +194,7 @@ class _Frame(QWidget):
         super().__init__()
         self._area = area
         self._theme = theme
-        row = QHBoxLayout(self)
-        row.setContentsMargins(_RING, _RING, _RING, _RING)
-        row.addWidget(area)
+        set_hbox(self, area, margins=(_RING, _RING, _RING, _RING))
 
     def paintEvent(self, event: QPaintEvent) -> None:
         tokens, painter = self._theme.tokens, QPainter(self)
@@ -260,11 +259,13 @@ class PictureViewer(QDialog):
         close.clicked.connect(self.close)
         row.addSpacing(tokens.space_close)
         row.addWidget(close)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(tokens.space_wide, tokens.space_wide, tokens.space_wide, tokens.space_normal)
-        column.setSpacing(tokens.space_normal)
-        column.addWidget(_Frame(self.area, self._theme), 1)
-        column.addLayout(row)
+        set_vbox(
+            self,
+            fill(_Frame(self.area, self._theme)),
+            row,
+            spacing=tokens.space_normal,
+            margins=(tokens.space_wide, tokens.space_wide, tokens.space_wide, tokens.space_normal),
+        )
         self.area.setFocus()
 
     def _bind_keys(self) -> None:

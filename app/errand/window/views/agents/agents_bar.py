@@ -4,7 +4,7 @@ from functools import partial
 
 from PySide6.QtCore import QPoint, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QContextMenuEvent, QKeyEvent, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QSizePolicy, QWidget
+from PySide6.QtWidgets import QMenu, QPushButton, QSizePolicy, QWidget
 
 from errand.client.conversation.branch import ComparedBranch
 from errand.protocol.agents import Agent
@@ -18,6 +18,7 @@ from errand.window.stores.tasks import is_working
 from errand.window.theme.style import pressed_by_enter, set_style, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.widgets.agent_dot import paint_agent_dot
+from errand.window.widgets.boxes import fill, set_hbox
 from errand.window.widgets.buttons import IconButton
 from errand.window.widgets.containers import FlowLayout
 from errand.window.widgets.labels import TextLabel
@@ -133,12 +134,15 @@ class AgentsBarView(QWidget):
         self._more = IconButton(theme, "users", tr("Agents and turns"))
         tokens = theme.tokens
         self._wrap = FlowLayout(tokens.space_tight)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, tokens.space_close, 0)
-        row.setSpacing(tokens.space_tight)
-        row.addLayout(self._wrap, 1)
-        for widget in (self.turns, self._add, self._more):
-            row.addWidget(widget)
+        set_hbox(
+            self,
+            fill(self._wrap),
+            self.turns,
+            self._add,
+            self._more,
+            spacing=tokens.space_tight,
+            margins=(0, 0, tokens.space_close, 0),
+        )
         self.setAccessibleName(tr("Agents"))
         self._add.clicked.connect(self.add_agent)
         self._more.clicked.connect(self._on_more_clicked)

@@ -7,11 +7,9 @@ from PySide6.QtWidgets import (
     QComboBox,
     QDialog,
     QFormLayout,
-    QHBoxLayout,
     QLineEdit,
     QMessageBox,
     QSpinBox,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -23,6 +21,7 @@ from errand.window.theme.style import push_button, set_style, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.views.agents.agents_bar import TURN_RULES
 from errand.window.widgets.agent_dot import COLOR_NAMES, agent_icon
+from errand.window.widgets.boxes import STRETCH, hbox, set_vbox, vbox
 from errand.window.widgets.dialogs import QuestionDialog
 from errand.window.widgets.labels import TextLabel
 
@@ -99,16 +98,14 @@ class AddAgentDialog(QDialog):
         add.clicked.connect(self._on_added)
         cancel.clicked.connect(self.reject)
         self.name.returnPressed.connect(self._on_added)
-        buttons = QHBoxLayout()
-        buttons.addStretch(1)
-        buttons.addWidget(cancel)
-        buttons.addWidget(add)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(tokens.space_far, tokens.space_wide, tokens.space_far, tokens.space_wide)
-        column.setSpacing(tokens.space_wide)
-        column.addWidget(TextLabel(self._theme, _ABOUT, tone="muted", wrap=True))
-        column.addLayout(form)
-        column.addLayout(buttons)
+        set_vbox(
+            self,
+            TextLabel(self._theme, _ABOUT, tone="muted", wrap=True),
+            form,
+            hbox(STRETCH, cancel, add),
+            spacing=tokens.space_wide,
+            margins=(tokens.space_far, tokens.space_wide, tokens.space_far, tokens.space_wide),
+        )
 
     def _show_personality(self) -> None:
         """Takes name and colour from the personality."""
@@ -184,11 +181,7 @@ class TurnOrderDialog(QDialog):
         form = QFormLayout()
         form.setHorizontalSpacing(tokens.space_wide)
         form.setVerticalSpacing(tokens.space_close)
-        explained = QVBoxLayout()
-        explained.setSpacing(tokens.space_tight)
-        explained.addWidget(self.rule)
-        explained.addWidget(self._about)
-        form.addRow(tr("Who replies"), explained)
+        form.addRow(tr("Who replies"), vbox(self.rule, self._about, spacing=tokens.space_tight))
         form.addRow(tr("Moderator"), self.moderator)
         form.addRow(tr("Replies in a row"), self.limit)
         names = {self.rule: tr("Who replies"), self.moderator: tr("Moderator"), self.limit: tr("Replies in a row")}
@@ -198,15 +191,13 @@ class TurnOrderDialog(QDialog):
         save, cancel = push_button(tr("Save"), "primary"), push_button(tr("Cancel"))
         save.clicked.connect(self._on_saved)
         cancel.clicked.connect(self.reject)
-        buttons = QHBoxLayout()
-        buttons.addStretch(1)
-        buttons.addWidget(cancel)
-        buttons.addWidget(save)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(tokens.space_far, tokens.space_wide, tokens.space_far, tokens.space_wide)
-        column.setSpacing(tokens.space_wide)
-        column.addLayout(form)
-        column.addLayout(buttons)
+        set_vbox(
+            self,
+            form,
+            hbox(STRETCH, cancel, save),
+            spacing=tokens.space_wide,
+            margins=(tokens.space_far, tokens.space_wide, tokens.space_far, tokens.space_wide),
+        )
 
     def _show_rule(self) -> None:
         self._about.setText(TURN_RULES[self._rule][1])

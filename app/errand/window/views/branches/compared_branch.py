@@ -1,7 +1,7 @@
 """One column of a comparison: the model, what it does, its transcript, and the buttons that stop or choose it."""
 
 from PySide6.QtCore import QObject, Signal, SignalInstance
-from PySide6.QtWidgets import QHBoxLayout, QMenu, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QMenu, QWidget
 
 from errand.client.conversation.branch import ComparedBranch
 from errand.client.conversation.branch_rows import StreamingKind
@@ -19,6 +19,7 @@ from errand.window.theme.style import Tone, push_button, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.transcript.view import TranscriptView
 from errand.window.views.shared.row_actions import ConversationRowActions
+from errand.window.widgets.boxes import STRETCH, fill, hbox, set_vbox
 from errand.window.widgets.buttons import IconButton, native_keys
 from errand.window.widgets.input.reaction_time import ReactionTime
 from errand.window.widgets.labels import ElidedLabel, TextLabel
@@ -246,29 +247,20 @@ class ComparedBranchView(QWidget):
         self._other.setAccessibleName(tr("Show another branch here"))
         self._note.setMargin(tokens.space_far)
         self._note.hide()
-        head = QHBoxLayout()
-        head.setSpacing(tokens.space_tight)
-        head.addWidget(self._name, 1)
-        head.addWidget(self._other)
-        line = QHBoxLayout()
-        line.setSpacing(tokens.space_tight)
-        line.addWidget(self._dot)
-        line.addWidget(self._state, 1)
-        line.addWidget(self._figures)
-        foot = QHBoxLayout()
-        foot.setSpacing(tokens.space_close)
-        foot.addWidget(self.continue_button)
-        foot.addWidget(self.stop)
-        foot.addStretch(1)
-        column = QVBoxLayout(self)
+        head = hbox(fill(self._name), self._other, spacing=tokens.space_tight)
+        line = hbox(self._dot, fill(self._state), self._figures, spacing=tokens.space_tight)
+        foot = hbox(self.continue_button, self.stop, STRETCH, spacing=tokens.space_close)
         space = tokens.space_normal
-        column.setContentsMargins(space, space, space, space)
-        column.setSpacing(tokens.space_tight)
-        column.addLayout(head)
-        column.addLayout(line)
-        column.addWidget(self._note)
-        column.addWidget(self.transcript, 1)
-        column.addLayout(foot)
+        set_vbox(
+            self,
+            head,
+            line,
+            self._note,
+            fill(self.transcript),
+            foot,
+            spacing=tokens.space_tight,
+            margins=(space, space, space, space),
+        )
 
     def _on_stop_clicked(self) -> None:
         self._comparison.stop(self.side)

@@ -4,7 +4,7 @@ from functools import partial
 
 from PySide6.QtCore import QEvent, QObject, Qt, QTimer
 from PySide6.QtGui import QClipboard, QHideEvent, QKeyEvent, QKeySequence, QResizeEvent, QShortcut, QShowEvent
-from PySide6.QtWidgets import QDialog, QFrame, QHBoxLayout, QScrollArea, QTabBar, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QFrame, QHBoxLayout, QScrollArea, QTabBar, QWidget
 
 from errand.text.translation import tr, trn
 from errand.window.stores.catalog import ModelStore
@@ -19,6 +19,7 @@ from errand.window.views.branches.compared_branch import (
 )
 from errand.window.views.shared.row_actions import ConversationRowActions
 from errand.window.widgets.banner import BannerView
+from errand.window.widgets.boxes import fill, hbox, set_vbox
 from errand.window.widgets.buttons import native_keys
 from errand.window.widgets.dialogs import resize_on_screen
 from errand.window.widgets.labels import ElidedLabel
@@ -74,11 +75,7 @@ class ComparisonColumns(QWidget):
             view.transcript.installEventFilter(self)
             view.transcript.scrolled.connect(partial(self._on_scrolled, number))
         self._area.setWidget(inside)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.tabs)
-        column.addWidget(self._area, 1)
+        set_vbox(self, self.tabs, fill(self._area), spacing=0)
         self.tabs.currentChanged.connect(self._on_tab_changed)
         self._lay_out(is_narrow=False)
 
@@ -224,17 +221,13 @@ class ComparisonDialog(QDialog):
     def _lay_out(self) -> None:
         tokens = self._theme.tokens
         resize_on_screen(self, max(2 * tokens.column, len(self.views) * tokens.column * 2 // 3), tokens.column)
-        head = QHBoxLayout()
-        head.setContentsMargins(tokens.space_normal, tokens.space_close, tokens.space_normal, tokens.space_close)
-        head.addWidget(self._common_history, 1)
-        head.addWidget(self.columns.together)
-        head.addWidget(self._stop_all)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addLayout(head)
-        column.addWidget(self.columns, 1)
-        column.addWidget(self._error_banner)
+        head = hbox(
+            fill(self._common_history),
+            self.columns.together,
+            self._stop_all,
+            margins=(tokens.space_normal, tokens.space_close, tokens.space_normal, tokens.space_close),
+        )
+        set_vbox(self, head, fill(self.columns), self._error_banner, spacing=0)
         self.views[0].transcript.setFocus()
 
     def _connect(self) -> None:

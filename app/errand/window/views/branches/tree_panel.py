@@ -4,7 +4,7 @@ from functools import partial
 
 from PySide6.QtCore import QAbstractListModel, QModelIndex, QPersistentModelIndex, QPoint, Qt, Signal
 from PySide6.QtGui import QHideEvent, QShowEvent
-from PySide6.QtWidgets import QHBoxLayout, QListView, QMenu, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QListView, QMenu, QStackedWidget, QWidget
 
 from errand.client.conversation.tree_layout import TreeLine
 from errand.text.translation import tr
@@ -12,6 +12,7 @@ from errand.window.stores.conversation.tree import TreeStore
 from errand.window.theme.style import plain_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.views.branches.tree_delegate import LINE, TreeDelegate, accessible_text, line_title
+from errand.window.widgets.boxes import fill, hbox, set_vbox
 from errand.window.widgets.buttons import IconButton, ShortcutToolTip
 from errand.window.widgets.labels import TextLabel
 
@@ -126,15 +127,12 @@ class TreePanelView(QWidget):
         close = IconButton(self._theme, "x", tr("Close branches"))
         ShortcutToolTip(close, tr("Close branches"), "tree")
         close.clicked.connect(self.closed)
-        head = QHBoxLayout()
-        head.setContentsMargins(tokens.space_normal, tokens.space_tight, tokens.space_tight, tokens.space_tight)
-        head.addWidget(TextLabel(self._theme, tr("Branches"), bold=True), 1)
-        head.addWidget(close)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addLayout(head)
-        column.addWidget(self._stack, 1)
+        head = hbox(
+            fill(TextLabel(self._theme, tr("Branches"), bold=True)),
+            close,
+            margins=(tokens.space_normal, tokens.space_tight, tokens.space_tight, tokens.space_tight),
+        )
+        set_vbox(self, head, fill(self._stack), spacing=0)
 
     def _on_changed(self) -> None:
         """Keep the scroll position and the selection. At first, select the head and scroll to it."""

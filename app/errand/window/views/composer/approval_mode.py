@@ -4,13 +4,14 @@ from functools import partial
 
 from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QPushButton, QVBoxLayout, QWidget
 
 from errand.client.texts.task_options import ALL_WARNINGS, approval_mode_text
 from errand.protocol.tasks import ApproveMode
 from errand.text.translation import tr
 from errand.window.theme.style import Tone, push_button, set_style, set_tool_tip
 from errand.window.theme.theme import Theme
+from errand.window.widgets.boxes import STRETCH, hbox, set_hbox, set_vbox, vbox
 from errand.window.widgets.dialogs import FramelessDialog, move_on_screen
 from errand.window.widgets.labels import TextLabel
 
@@ -52,11 +53,7 @@ class ApprovalModeView(QWidget):
         self.leave_plan_button = push_button("", "quiet")
         self.leave_plan_button.setAccessibleName(_LEAVE_PLAN)
         set_tool_tip(self.leave_plan_button, tr("Let the agent make changes again, asking first (Shift+Tab)"))
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(0)
-        row.addWidget(self.mode_button)
-        row.addWidget(self.leave_plan_button)
+        set_hbox(self, self.mode_button, self.leave_plan_button, spacing=0)
         self.mode_button.clicked.connect(self.open_panel)
         self.leave_plan_button.clicked.connect(self.cycle)
 
@@ -154,16 +151,9 @@ class ApprovalModeDialog(FramelessDialog):
     def _entry(self, mode: ApproveMode, button: QPushButton) -> QVBoxLayout:
         tokens = self._theme.tokens
         _, about = approval_mode_text(mode, has_sandbox=self._has_sandbox)
-        line = QHBoxLayout()
-        line.addWidget(button)
-        line.addStretch(1)
-        entry = QVBoxLayout()
-        entry.setSpacing(0)
-        entry.addLayout(line)
         label = TextLabel(self._theme, about, size=tokens.size_small, tone="muted", wrap=True)
         label.setContentsMargins(tokens.space_far + tokens.space_close, 0, 0, tokens.space_tight)
-        entry.addWidget(label)
-        return entry
+        return vbox(hbox(button, STRETCH), label, spacing=0)
 
     def _on_clicked(self, mode: ApproveMode) -> None:
         if mode == "all" and self._mode != "all":
@@ -205,14 +195,12 @@ class _Confirmation(QWidget):
     def __init__(self, theme: Theme, warning: str) -> None:
         super().__init__()
         allow, keep = push_button(tr("Allow everything"), "danger"), push_button(tr("Keep asking"))
-        buttons = QHBoxLayout()
-        buttons.addWidget(keep)
-        buttons.addWidget(allow)
-        buttons.addStretch(1)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, theme.tokens.space_close, 0, theme.tokens.space_close)
-        column.addWidget(TextLabel(theme, warning, tone="waiting", wrap=True))
-        column.addLayout(buttons)
+        set_vbox(
+            self,
+            TextLabel(theme, warning, tone="waiting", wrap=True),
+            hbox(keep, allow, STRETCH),
+            margins=(0, theme.tokens.space_close, 0, theme.tokens.space_close),
+        )
         allow.clicked.connect(self._on_allowed)
         keep.clicked.connect(self._on_kept)
         self.setFocusProxy(keep)

@@ -14,6 +14,7 @@ from errand.system.regular_file import NotRegularFile, read_beginning
 from errand.text.translation import tr
 from errand.window.theme.style import set_tool_tip
 from errand.window.theme.theme import Theme
+from errand.window.widgets.boxes import set_hbox
 from errand.window.widgets.buttons import IconButton
 from errand.window.widgets.labels import ElidedLabel, TextLabel
 from errand.window.widgets.pictures import PictureLoader, picture_format
@@ -44,13 +45,15 @@ class AttachmentView(QFrame):
         name.setMaximumWidth(tokens.column // 4)
         words = _size_of(path)
         self.button = IconButton(theme, "x", tr("Remove {name}").format(name=Path(path).name))
-        row = QHBoxLayout(self)
-        row.setContentsMargins(tokens.space_close, 0, 0, 0)
-        row.setSpacing(tokens.space_close)
-        row.addWidget(self._picture)
-        row.addWidget(name)
-        row.addWidget(TextLabel(theme, words, size=tokens.size_small, tone="muted"))
-        row.addWidget(self.button)
+        set_hbox(
+            self,
+            self._picture,
+            name,
+            TextLabel(theme, words, size=tokens.size_small, tone="muted"),
+            self.button,
+            spacing=tokens.space_close,
+            margins=(tokens.space_close, 0, 0, 0),
+        )
         self.setAccessibleName(tr("Attached: {name}, {size}").format(name=Path(path).name, size=words))
         set_tool_tip(self, path)
         self.button.clicked.connect(self.removed)

@@ -2,7 +2,7 @@
 
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QTextCursor
-from PySide6.QtWidgets import QDialog, QHBoxLayout, QLineEdit, QPlainTextEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QLineEdit, QPlainTextEdit, QWidget
 
 from errand.client.number_format import clock_time, duration
 from errand.client.safe_text import escape_hidden_line
@@ -12,6 +12,7 @@ from errand.text.translation import tr
 from errand.window.stores.conversation.background import BackgroundStore
 from errand.window.theme.style import push_button, set_style
 from errand.window.theme.theme import Theme
+from errand.window.widgets.boxes import fill, hbox, set_hbox, set_vbox
 from errand.window.widgets.buttons import CopyButton
 from errand.window.widgets.dialogs import resize_on_screen
 from errand.window.widgets.labels import ElidedLabel, TextLabel
@@ -92,25 +93,23 @@ class BackgroundOutputDialog(QDialog):
 
     def _lay_out(self) -> None:
         tokens = self._theme.tokens
-        head = QHBoxLayout()
-        head.setSpacing(tokens.space_normal)
-        head.addWidget(self._command, 1)
-        head.addWidget(self._state)
-        head.addWidget(CopyButton(self._theme, tr("Copy output"), self._copy))
-        head.addWidget(self.stop_button)
-        line = QHBoxLayout(self._typing)
-        line.setContentsMargins(0, 0, 0, 0)
-        line.setSpacing(tokens.space_close)
-        line.addWidget(self.field, 1)
-        line.addWidget(self.send_button)
-        line.addWidget(self.interrupt_button)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(tokens.space_wide, tokens.space_normal, tokens.space_wide, tokens.space_wide)
-        column.setSpacing(tokens.space_close)
-        column.addLayout(head)
-        column.addWidget(self.text, 1)
-        column.addWidget(self._problem)
-        column.addWidget(self._typing)
+        head = hbox(
+            fill(self._command),
+            self._state,
+            CopyButton(self._theme, tr("Copy output"), self._copy),
+            self.stop_button,
+            spacing=tokens.space_normal,
+        )
+        set_hbox(self._typing, fill(self.field), self.send_button, self.interrupt_button, spacing=tokens.space_close)
+        set_vbox(
+            self,
+            head,
+            fill(self.text),
+            self._problem,
+            self._typing,
+            spacing=tokens.space_close,
+            margins=(tokens.space_wide, tokens.space_normal, tokens.space_wide, tokens.space_wide),
+        )
 
     def _on_changed(self) -> None:
         self._one = one = self._store.get(self._one.id) or self._one

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from PySide6.QtCore import QSize, Qt, QTimer
 from PySide6.QtGui import QKeyEvent, QMouseEvent
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QLabel, QVBoxLayout, QWidget
 
 from errand.client.number_format import duration
 from errand.client.safe_text import escape_hidden, escape_hidden_line
@@ -15,6 +15,7 @@ from errand.window.stores.conversation.background import BackgroundStore
 from errand.window.theme.style import set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.views.composer.background_output import BackgroundOutputDialog, state_text
+from errand.window.widgets.boxes import fill, set_hbox, set_vbox
 from errand.window.widgets.buttons import IconButton
 from errand.window.widgets.containers import vertical_scroll_area
 from errand.window.widgets.labels import ElidedLabel, TextLabel
@@ -46,14 +47,17 @@ class BackgroundRowView(QFrame):
         self._open = IconButton(theme, "maximize", tr("Show output"), shortcut="Enter")
         self._stop = IconButton(theme, "circle-stop", tr("Stop"), shortcut="Del")
         tokens = theme.tokens
-        row = QHBoxLayout(self)
-        row.setContentsMargins(tokens.space_normal, 0, tokens.space_close, 0)
-        row.setSpacing(tokens.space_close)
-        row.addWidget(self._icon)
-        row.addWidget(self._command, 3)
-        row.addWidget(self._last, 2)
-        for part in (self._time, self._open, self._stop):
-            row.addWidget(part)
+        set_hbox(
+            self,
+            self._icon,
+            fill(self._command, 3),
+            fill(self._last, 2),
+            self._time,
+            self._open,
+            self._stop,
+            spacing=tokens.space_close,
+            margins=(tokens.space_normal, 0, tokens.space_close, 0),
+        )
         self.setMinimumHeight(tokens.icon_small + tokens.space_normal)
         self._open.clicked.connect(self.open_output)
         self._stop.clicked.connect(self.stop)
@@ -128,11 +132,7 @@ class BackgroundView(QWidget):
         self._list.setContentsMargins(0, 0, 0, 0)
         self._list.setSpacing(0)
         self._area = vertical_scroll_area(self._inner)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.header)
-        column.addWidget(self._area)
+        set_vbox(self, self.header, self._area, spacing=0)
         # Only while the list is open: nothing runs when idle.
         self._clock = QTimer(self)
         self._clock.setInterval(_TICK_MS)

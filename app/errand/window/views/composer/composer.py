@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Literal
 
 from PySide6.QtCore import QSize, Signal
-from PySide6.QtWidgets import QFileDialog, QFrame, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFileDialog, QFrame, QPushButton, QWidget
 
 from errand.text.translation import tr
 from errand.window.theme.style import ButtonStyle, push_button, set_style, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.views.composer.attachments import AttachmentsView
 from errand.window.views.composer.prompt_edit import PromptEditView
+from errand.window.widgets.boxes import fill, hbox, set_vbox
 from errand.window.widgets.buttons import IconButton
 from errand.window.widgets.input.reaction_time import REACTION_S, ReactionTime
 from errand.window.widgets.labels import one_line
@@ -168,17 +169,15 @@ class ComposerView(QFrame):
 
     def _lay_out(self, extras: QWidget) -> None:
         tokens = self._theme.tokens
-        column = QVBoxLayout(self)
-        column.setContentsMargins(tokens.space_normal, tokens.space_close, tokens.space_close, tokens.space_close)
-        column.setSpacing(tokens.space_tight)
-        column.addWidget(self.attachments)
-        column.addWidget(self._edit)
-        row = QHBoxLayout()
-        row.setSpacing(tokens.space_tight)
-        row.addWidget(self._clip)
-        row.addWidget(extras, 1)
-        row.addWidget(self._button)
-        column.addLayout(row)
+        row = hbox(self._clip, fill(extras), self._button, spacing=tokens.space_tight)
+        set_vbox(
+            self,
+            self.attachments,
+            self._edit,
+            row,
+            spacing=tokens.space_tight,
+            margins=(tokens.space_normal, tokens.space_close, tokens.space_close, tokens.space_close),
+        )
 
     def _show_mode(self) -> None:
         mode = self.mode

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 from PySide6.QtCore import QMimeData, Signal
-from PySide6.QtWidgets import QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from errand.client.conversation.branch_rows import StreamingKind
 from errand.client.conversation.rows import UserRow
@@ -31,6 +31,7 @@ from errand.window.views.composer.status_line import StatusLineView
 from errand.window.views.composer.task_options_bar import TaskOptionsView
 from errand.window.views.composer.todo_view import TodoView
 from errand.window.views.usage.context_bar import ContextBarView
+from errand.window.widgets.boxes import set_vbox
 
 if TYPE_CHECKING:
     from errand.window.views.composer.completion_list import MentionListView
@@ -103,11 +104,17 @@ class InputPanelView(QWidget):
         self.prompts: ServerPromptListView | None = None
         tokens = theme.tokens
         self.setMaximumWidth(tokens.column + 2 * tokens.space_far)  # aligned with the transcript
-        column = QVBoxLayout(self)
-        column.setContentsMargins(tokens.space_far, tokens.space_tight, tokens.space_far, tokens.space_wide)
-        column.setSpacing(tokens.space_close)
-        for part in (self.agents, self.background, self.notices, self.todo, self.queue, self.composer):
-            column.addWidget(part)
+        set_vbox(
+            self,
+            self.agents,
+            self.background,
+            self.notices,
+            self.todo,
+            self.queue,
+            self.composer,
+            spacing=tokens.space_close,
+            margins=(tokens.space_far, tokens.space_tight, tokens.space_far, tokens.space_wide),
+        )
         self._connect()
         self.show_task()
         self.setFocusProxy(self.composer)

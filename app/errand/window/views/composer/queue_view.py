@@ -4,7 +4,7 @@ from functools import partial
 
 from PySide6.QtCore import QEvent, QMimeData, QObject, QSize, Qt, Signal
 from PySide6.QtGui import QEnterEvent, QFocusEvent, QKeyEvent
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QLabel, QScrollArea, QVBoxLayout, QWidget
 
 from errand.protocol.tasks import Queued
 from errand.text.translation import tr, trn
@@ -13,6 +13,7 @@ from errand.window.theme.style import set_style, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.views.composer.drop_payload import drop_payload
 from errand.window.views.composer.prompt_edit import PromptEditView
+from errand.window.widgets.boxes import fill, hbox, set_hbox
 from errand.window.widgets.buttons import IconButton
 from errand.window.widgets.labels import ElidedLabel, TextLabel
 
@@ -146,18 +147,16 @@ class QueuedMessageView(QFrame):
 
     def _lay_out(self) -> None:
         tokens = self._theme.tokens
-        row = QHBoxLayout(self)
-        row.setContentsMargins(tokens.space_normal, 0, tokens.space_close, 0)
-        row.setSpacing(tokens.space_close)
-        row.addWidget(self._icon)
-        row.addWidget(self._text, 1)
-        row.addWidget(self._field, 1)
-        row.addWidget(self._when)
-        tools = QHBoxLayout()
-        tools.setSpacing(0)
-        for button in (*self._tools, self._save, self._cancel):
-            tools.addWidget(button)
-        row.addLayout(tools)
+        set_hbox(
+            self,
+            self._icon,
+            fill(self._text),
+            fill(self._field),
+            self._when,
+            hbox(*self._tools, self._save, self._cancel, spacing=0),
+            spacing=tokens.space_close,
+            margins=(tokens.space_normal, 0, tokens.space_close, 0),
+        )
         self._field.hide()
         self.setMinimumHeight(tokens.icon_small + tokens.space_normal)
 

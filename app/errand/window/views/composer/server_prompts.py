@@ -5,7 +5,7 @@ from functools import partial
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QColor
-from PySide6.QtWidgets import QDialog, QFormLayout, QHBoxLayout, QLineEdit, QListWidgetItem, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QFormLayout, QLineEdit, QListWidgetItem, QVBoxLayout, QWidget
 from shiboken6 import isValid
 
 from errand.client.safe_text import escape_hidden, escape_hidden_line
@@ -16,6 +16,7 @@ from errand.window.theme.style import push_button
 from errand.window.theme.theme import Theme
 from errand.window.views.composer.completion_list import CompletionListView
 from errand.window.views.composer.prompt_edit import PromptEditView
+from errand.window.widgets.boxes import STRETCH, hbox
 from errand.window.widgets.labels import TextLabel, one_line
 
 _MAX_SHOWN = 8
@@ -186,10 +187,7 @@ class PromptArgumentsDialog(QDialog):
             field.textChanged.connect(self._on_edited)
             field.returnPressed.connect(self._on_insert)
             form.addRow(name, field)
-        buttons = QHBoxLayout()
-        buttons.addStretch(1)
-        buttons.addWidget(cancel)
-        buttons.addWidget(self._insert)
+        buttons = hbox(STRETCH, cancel, self._insert)
         column = QVBoxLayout(self)
         column.setContentsMargins(tokens.space_far, tokens.space_wide, tokens.space_far, tokens.space_wide)
         column.setSpacing(tokens.space_wide)

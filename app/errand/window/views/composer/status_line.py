@@ -4,7 +4,7 @@ import time
 
 from PySide6.QtCore import QTimer, Signal
 from PySide6.QtGui import QAccessible, QAccessibleEvent, QHideEvent, QShowEvent
-from PySide6.QtWidgets import QHBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from errand.client.number_format import duration, elapsed, money, time_left
 from errand.protocol.tasks import Task
@@ -14,6 +14,7 @@ from errand.window.theme.style import Tone, push_button, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.views.usage.context_bar import ContextBarView
 from errand.window.views.usage.mode_switch import ModeSwitchView
+from errand.window.widgets.boxes import STRETCH, set_hbox
 from errand.window.widgets.buttons import ShortcutToolTip
 from errand.window.widgets.labels import ElidedLabel
 from errand.window.widgets.status_dot import DotState, dot_state
@@ -65,15 +66,19 @@ class StatusLineView(QWidget):
         ShortcutToolTip(self._changes, tr("Review the changed files"), "review")
         self._changes.clicked.connect(self.changes_requested)
         self._changes.hide()
-        row = QHBoxLayout(self)
-        row.setContentsMargins(theme.tokens.space_normal, 0, theme.tokens.space_normal, 0)
-        row.setSpacing(theme.tokens.space_tight)
-        row.addWidget(self._activity)
-        row.addWidget(self._figures)
-        row.addStretch(1)
-        for button in (self._try_now, self._pause, self.mode, self._changes):
-            row.addWidget(button)
-        row.addWidget(context)
+        set_hbox(
+            self,
+            self._activity,
+            self._figures,
+            STRETCH,
+            self._try_now,
+            self._pause,
+            self.mode,
+            self._changes,
+            context,
+            spacing=theme.tokens.space_tight,
+            margins=(theme.tokens.space_normal, 0, theme.tokens.space_normal, 0),
+        )
         self._clock = QTimer(self)
         self._clock.setInterval(_TICK_MS)
         self._clock.timeout.connect(self._on_tick)

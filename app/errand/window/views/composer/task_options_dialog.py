@@ -15,6 +15,7 @@ from errand.window.stores.model_choice import model_name
 from errand.window.stores.task_options import DEFAULT, TaskOptionDefaults, TaskOptions
 from errand.window.theme.style import plain_tool_tip, push_button, set_style, set_tool_tip
 from errand.window.theme.theme import Theme
+from errand.window.widgets.boxes import STRETCH, hbox, set_vbox, vbox
 from errand.window.widgets.dialogs import FramelessDialog, move_on_screen
 from errand.window.widgets.labels import ElidedLabel, TextLabel
 
@@ -97,28 +98,21 @@ class TaskOptionsDialog(FramelessDialog):
         form.addRow(tr("Network"), self._with_explanation(self.network, self._network_about))
         form.addRow(tr("Budget ($)"), self.budget)
         form.addRow(tr("Folder"), ElidedLabel(self._theme, self._options.workspace or tr("New folder")))
-        column = QVBoxLayout(self)
         space = tokens.space_wide
-        column.setContentsMargins(space, space, space, space)
-        column.setSpacing(tokens.space_normal)
-        column.addWidget(TextLabel(self._theme, tr("Next task"), bold=True))
-        column.addLayout(form)
-        column.addLayout(self._agent_buttons())
+        set_vbox(
+            self,
+            TextLabel(self._theme, tr("Next task"), bold=True),
+            form,
+            self._agent_buttons(),
+            spacing=tokens.space_normal,
+            margins=(space, space, space, space),
+        )
 
     def _agent_buttons(self) -> QHBoxLayout:
-        row = QHBoxLayout()
-        row.setSpacing(self._theme.tokens.space_close)
-        row.addWidget(self.several)
-        row.addWidget(self.agent)
-        row.addStretch(1)
-        return row
+        return hbox(self.several, self.agent, STRETCH, spacing=self._theme.tokens.space_close)
 
     def _with_explanation(self, box: QComboBox, about: TextLabel) -> QVBoxLayout:
-        column = QVBoxLayout()
-        column.setSpacing(self._theme.tokens.space_tight)
-        column.addWidget(box)
-        column.addWidget(about)
-        return column
+        return vbox(box, about, spacing=self._theme.tokens.space_tight)
 
     def _connect(self) -> None:
         self.personality.activated.connect(self._on_personality_chosen)

@@ -1,7 +1,7 @@
 """The agent's to-do list, above the composer: one line, which unfolds to the whole list."""
 
 from PySide6.QtCore import QSize, Qt, QTimer, Signal
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QLabel, QScrollArea, QVBoxLayout, QWidget
 
 from errand.client.safe_text import escape_hidden_line
 from errand.client.texts.tasks import TODO_STATES, current_item, is_all_done, todo_text
@@ -10,6 +10,7 @@ from errand.text.translation import tr
 from errand.window.rows.disclosure import DisclosureButton, LinePart
 from errand.window.theme.style import set_tool_tip
 from errand.window.theme.theme import Theme
+from errand.window.widgets.boxes import fill, set_hbox, set_vbox
 from errand.window.widgets.labels import ElidedLabel
 
 _ICONS: dict[TodoStatus, tuple[str, str]] = {
@@ -33,12 +34,10 @@ class TodoItemView(QWidget):
         self._item = TodoItem(text="")
         self._icon = QLabel()
         self._text = ElidedLabel(theme)
-        row = QHBoxLayout(self)
         space = theme.tokens.space_close
-        row.setContentsMargins(space + theme.tokens.icon_small, 1, space, 1)
-        row.setSpacing(space)
-        row.addWidget(self._icon)
-        row.addWidget(self._text, 1)
+        set_hbox(
+            self, self._icon, fill(self._text), spacing=space, margins=(space + theme.tokens.icon_small, 1, space, 1)
+        )
         theme.changed.connect(self._paint)
 
     def show_item(self, item: TodoItem) -> None:
@@ -83,11 +82,7 @@ class TodoView(QWidget):
         self.scroll_area.setWidgetResizable(True)
         self.scroll_area.setFrameShape(QFrame.Shape.NoFrame)
         self.scroll_area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(theme.tokens.space_tight)
-        column.addWidget(self.line)
-        column.addWidget(self.scroll_area)
+        set_vbox(self, self.line, self.scroll_area, spacing=theme.tokens.space_tight)
         self._last_look = QTimer(self, singleShot=True, interval=_LAST_LOOK_MS)
         self._last_look.timeout.connect(self.hide)
         self.line.clicked.connect(self._on_line_clicked)

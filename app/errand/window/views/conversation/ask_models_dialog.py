@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QEvent, QModelIndex, QObject, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QKeySequence, QShortcut
-from PySide6.QtWidgets import QDialog, QHBoxLayout, QListView, QPlainTextEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QListView, QPlainTextEdit, QWidget
 
 from errand.client.conversation.branch import MAX_COMPARED
 from errand.text.translation import tr
@@ -14,6 +14,7 @@ from errand.window.theme.style import push_button, set_style
 from errand.window.theme.theme import Theme
 from errand.window.views.shared.model_delegate import LineMarks, ModelDelegate
 from errand.window.views.shared.model_picker import ModelListModel
+from errand.window.widgets.boxes import fill, hbox, set_vbox
 from errand.window.widgets.dialogs import resize_on_screen
 from errand.window.widgets.labels import ElidedLabel, TextLabel
 from errand.window.widgets.search_field import SearchField
@@ -202,17 +203,16 @@ class AskModelsDialog(QDialog):
         self.field.setMaximumHeight(4 * tokens.space_far)
         cancel = push_button(tr("Cancel"))
         cancel.clicked.connect(self.reject)
-        buttons = QHBoxLayout()
-        buttons.addWidget(self._count, 1)
-        buttons.addWidget(cancel)
-        buttons.addWidget(self.ask)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(tokens.space_far, tokens.space_wide, tokens.space_far, tokens.space_wide)
-        column.setSpacing(tokens.space_normal)
-        column.addWidget(TextLabel(self._theme, _ABOUT, tone="muted", wrap=True))
-        for part in (self.field, self.search, self.list):
-            column.addWidget(part)
-        column.addLayout(buttons)
+        set_vbox(
+            self,
+            TextLabel(self._theme, _ABOUT, tone="muted", wrap=True),
+            self.field,
+            self.search,
+            self.list,
+            hbox(fill(self._count), cancel, self.ask),
+            spacing=tokens.space_normal,
+            margins=(tokens.space_far, tokens.space_wide, tokens.space_far, tokens.space_wide),
+        )
 
     def _connect(self) -> None:
         self.field.textChanged.connect(self._show_count)

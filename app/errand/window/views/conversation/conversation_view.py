@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QObject, Signal
 from PySide6.QtGui import QDragEnterEvent, QDragLeaveEvent, QDropEvent
-from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
 
 from errand.client.conversation.rows import AskRow
 from errand.protocol.asks import Ask
@@ -28,6 +28,7 @@ from errand.window.views.conversation.services import ViewServices
 from errand.window.views.conversation.side_panels import SidePanel, SidePanelsView
 from errand.window.views.conversation.welcome import WelcomeView
 from errand.window.views.shared.row_actions import ConversationRowActions
+from errand.window.widgets.boxes import STRETCH, fill, hbox, set_vbox
 from errand.window.widgets.input.field_keys import holds_text
 from errand.window.widgets.notice_line import Notice
 
@@ -250,20 +251,14 @@ class ConversationView(QWidget):
 
     def _lay_out(self) -> None:
         self._stack.addWidget(self.transcript)
-        centred = QHBoxLayout()
-        centred.setContentsMargins(0, 0, 0, 0)
-        centred.addStretch(1)
-        centred.addWidget(self.input_panel, 1000)
-        centred.addStretch(1)
-        column = QVBoxLayout(self._content)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addLayout(self._find_bar_layout)
-        column.addWidget(self._stack, 1)
-        column.addLayout(centred)
-        whole = QVBoxLayout(self)
-        whole.setContentsMargins(0, 0, 0, 0)
-        whole.addWidget(self.panels)
+        set_vbox(
+            self._content,
+            self._find_bar_layout,
+            fill(self._stack),
+            hbox(STRETCH, fill(self.input_panel, 1000), STRETCH),
+            spacing=0,
+        )
+        set_vbox(self, self.panels)
 
     def _on_rescaled(self, before: DesignTokens, after: DesignTokens) -> None:
         rescale(self, before, after)

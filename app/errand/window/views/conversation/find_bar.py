@@ -2,7 +2,7 @@
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QWidget
+from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from errand.text.translation import grouped, tr, trn
 from errand.window.stores.conversation.find import FindStore
@@ -10,6 +10,7 @@ from errand.window.theme.style import push_button
 from errand.window.theme.theme import Theme
 from errand.window.transcript.highlights import SearchPattern
 from errand.window.transcript.view import TranscriptView
+from errand.window.widgets.boxes import STRETCH, fill, set_hbox
 from errand.window.widgets.buttons import IconButton
 from errand.window.widgets.labels import TextLabel
 from errand.window.widgets.search_field import SearchField
@@ -60,20 +61,24 @@ class FindBarView(QWidget):
         self.count.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
         inner = QWidget()
         inner.setMaximumWidth(tokens.column)
-        row = QHBoxLayout(inner)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(tokens.space_close)
-        row.addWidget(self.field, 1)
-        row.addWidget(self.count)
-        row.addWidget(self._elsewhere)
-        row.addStretch(1)
-        for button in (self._previous, self._next, self._close):
-            row.addWidget(button)
-        column = QHBoxLayout(self)
-        column.setContentsMargins(tokens.space_far, tokens.space_close, tokens.space_far, tokens.space_close)
-        column.addStretch(1)
-        column.addWidget(inner, 1000)
-        column.addStretch(1)
+        set_hbox(
+            inner,
+            fill(self.field),
+            self.count,
+            self._elsewhere,
+            STRETCH,
+            self._previous,
+            self._next,
+            self._close,
+            spacing=tokens.space_close,
+        )
+        set_hbox(
+            self,
+            STRETCH,
+            fill(inner, 1000),
+            STRETCH,
+            margins=(tokens.space_far, tokens.space_close, tokens.space_far, tokens.space_close),
+        )
 
     def _connect(self) -> None:
         self.search.changed.connect(self._on_changed)

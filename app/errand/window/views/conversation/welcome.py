@@ -12,6 +12,7 @@ from errand.window.stores.catalog import ModelStore
 from errand.window.stores.welcome import WelcomeStore, short_path
 from errand.window.theme.style import push_button, set_style, set_tool_tip
 from errand.window.theme.theme import Theme
+from errand.window.widgets.boxes import BoxPart, fill, hbox, set_hbox, set_vbox, stretch
 from errand.window.widgets.buttons import IconButton
 from errand.window.widgets.containers import clear_layout, vertical_scroll_area
 from errand.window.widgets.labels import TextLabel
@@ -74,11 +75,7 @@ class WelcomeView(QWidget):
 
     def _lay_out(self) -> None:
         tokens = self._theme.tokens
-        row = QHBoxLayout(self._buttons)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(tokens.space_close)
-        row.addWidget(self.tour)
-        row.addWidget(self.set_up)
+        set_hbox(self._buttons, self.tour, self.set_up, spacing=tokens.space_close)
         inside = QWidget()
         set_style(inside, "look", "page")
         column = QVBoxLayout(inside)
@@ -93,9 +90,7 @@ class WelcomeView(QWidget):
         column.addSpacing(tokens.space_close)
         column.addLayout(_centred(self.folders, self._theme))
         column.addStretch(3)
-        whole = QVBoxLayout(self)
-        whole.setContentsMargins(0, 0, 0, 0)
-        whole.addWidget(vertical_scroll_area(inside))
+        set_vbox(self, vertical_scroll_area(inside))
 
     def _show(self) -> None:
         """The primary button is the tour until it was played."""
@@ -183,17 +178,15 @@ class FolderRowView(QWidget):
         self.button.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)  # its text is elided
         self.forget = IconButton(theme, "x", tr("Forget {path}").format(path=self._path))
         set_tool_tip(self.button, escape_hidden_line(folder))
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(theme.tokens.space_tight)
-        row.addWidget(self.button, 1)
         self._note_label = TextLabel(theme, self._note, tone="muted", size=theme.tokens.size_small)
         self._note_label.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
-        inside = QHBoxLayout(self.button)
-        inside.setContentsMargins(0, 0, theme.tokens.space_close, 0)
-        inside.addWidget(self._note_label, 1, Qt.AlignmentFlag.AlignRight)
+        set_hbox(
+            self.button,
+            BoxPart(self._note_label, 1, Qt.AlignmentFlag.AlignRight),
+            margins=(0, 0, theme.tokens.space_close, 0),
+        )
         self._note_label.setHidden(not is_here)
-        row.addWidget(self.forget)
+        set_hbox(self, fill(self.button), self.forget, spacing=theme.tokens.space_tight)
         self.forget.setHidden(is_here)
         self.button.clicked.connect(self.chosen)
         self.forget.clicked.connect(self.forgotten)
@@ -225,8 +218,4 @@ class FolderRowView(QWidget):
 def _centred(inside: QWidget, theme: Theme) -> QHBoxLayout:
     """Centred, and as high as its lines: an alignment in the column would reduce a text to one line."""
     inside.setFixedWidth(theme.pixels(_WIDTH))
-    row = QHBoxLayout()
-    row.addStretch()
-    row.addWidget(inside)
-    row.addStretch()
-    return row
+    return hbox(stretch(0), inside, stretch(0))

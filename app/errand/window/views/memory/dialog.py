@@ -5,7 +5,7 @@ from typing import Literal
 
 from PySide6.QtCore import Signal
 from PySide6.QtGui import QHideEvent
-from PySide6.QtWidgets import QDialog, QHBoxLayout, QStackedWidget, QTabBar, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QStackedWidget, QTabBar, QWidget
 
 from errand.text.translation import tr
 from errand.window.stores.memory import LeftOutStore, MemoryEntryStore, MemoryStateStore
@@ -16,6 +16,7 @@ from errand.window.views.memory.entries_page import EntriesPageView
 from errand.window.views.memory.facts_page import FactsPageView
 from errand.window.views.memory.state_page import StatePageView
 from errand.window.widgets.banner import BannerView
+from errand.window.widgets.boxes import STRETCH, fill, hbox, set_vbox, vbox
 from errand.window.widgets.dialogs import resize_on_screen
 from errand.window.widgets.labels import TextLabel
 
@@ -82,22 +83,20 @@ class MemoryDialog(QDialog):
             self.tabs.addTab(text)
         for page in (self.entries, self.facts, self.state):
             self._stack.addWidget(page)
-        head = QHBoxLayout()
-        head.setSpacing(tokens.space_close)
-        head.addWidget(TextLabel(self._theme, tr("Memory"), size=tokens.size_heading, bold=True))
-        head.addSpacing(tokens.space_wide)
-        head.addWidget(self.tabs)
-        head.addStretch(1)
-        inside = QVBoxLayout()
-        inside.setContentsMargins(tokens.space_far, tokens.space_wide, tokens.space_far, tokens.space_far)
-        inside.setSpacing(tokens.space_wide)
-        inside.addLayout(head)
-        inside.addWidget(self._stack, 1)
-        whole = QVBoxLayout(self)
-        whole.setContentsMargins(0, 0, 0, 0)
-        whole.setSpacing(0)
-        whole.addLayout(inside, 1)
-        whole.addWidget(self.banner)
+        head = hbox(
+            TextLabel(self._theme, tr("Memory"), size=tokens.size_heading, bold=True),
+            tokens.space_wide,
+            self.tabs,
+            STRETCH,
+            spacing=tokens.space_close,
+        )
+        inside = vbox(
+            head,
+            fill(self._stack),
+            spacing=tokens.space_wide,
+            margins=(tokens.space_far, tokens.space_wide, tokens.space_far, tokens.space_far),
+        )
+        set_vbox(self, fill(inside), self.banner, spacing=0)
 
     def _connect(self) -> None:
         self._state.changed.connect(self._on_stats_changed)

@@ -1,7 +1,7 @@
 """The page of entries: search and filters above, the list on the left, the selected entry on the right."""
 
 from PySide6.QtCore import Qt, QTimer, Signal
-from PySide6.QtWidgets import QHBoxLayout, QSplitter, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QSplitter, QStackedWidget, QWidget
 
 from errand.client.safe_text import plain
 from errand.protocol.memory import MemoryForgetResult, MemoryItem, MemoryPreviewForgetResult
@@ -14,6 +14,7 @@ from errand.window.views.memory.entry_list import EntryListView
 from errand.window.views.memory.entry_view import EntryView
 from errand.window.views.memory.filters import MemoryFilterView
 from errand.window.views.memory.texts import forget_result
+from errand.window.widgets.boxes import centred, fill, hbox, set_vbox
 from errand.window.widgets.empty_state import EmptyStateView
 from errand.window.widgets.labels import ElidedLabel
 from errand.window.widgets.search_field import SearchField
@@ -91,16 +92,14 @@ class EntriesPageView(QWidget):
 
     def _lay_out(self, theme: Theme) -> None:
         tokens = theme.tokens
-        top = QHBoxLayout()
-        top.setSpacing(tokens.space_close)
-        top.addWidget(self.search, 1)
-        top.addWidget(self.filters)
+        top = hbox(fill(self.search), self.filters, spacing=tokens.space_close)
         left = QWidget()
-        beside = QVBoxLayout(left)
-        beside.setContentsMargins(0, 0, 0, 0)
-        beside.setSpacing(tokens.space_tight)
-        beside.addWidget(self.list, 1)
-        beside.addWidget(self._newer, 0, Qt.AlignmentFlag.AlignHCenter)  # above, it would move what is read
+        set_vbox(
+            left,
+            fill(self.list),
+            centred(self._newer),  # above, it would move what is read
+            spacing=tokens.space_tight,
+        )
         self._splitter.addWidget(left)
         self._splitter.addWidget(self.entry)
         self._splitter.setChildrenCollapsible(False)
@@ -108,16 +107,8 @@ class EntriesPageView(QWidget):
         self._splitter.setStretchFactor(1, 1)
         for page in (self._blank, self._splitter, self._empty, self._not_found):
             self._stack.addWidget(page)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(tokens.space_close)
-        column.addLayout(top)
-        note = QHBoxLayout()
-        note.setSpacing(tokens.space_close)
-        note.addWidget(self._note, 1)
-        note.addWidget(self._state)
-        column.addLayout(note)
-        column.addWidget(self._stack, 1)
+        note = hbox(fill(self._note), self._state, spacing=tokens.space_close)
+        set_vbox(self, top, note, fill(self._stack), spacing=tokens.space_close)
 
     def _connect(self) -> None:
         store = self._store

@@ -2,7 +2,7 @@
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent, QTextOption
-from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QPlainTextEdit, QWidget
 
 from errand.client.number_format import moment_text
 from errand.client.safe_text import plain
@@ -14,6 +14,7 @@ from errand.window.theme.style import push_button, set_style
 from errand.window.theme.theme import Theme
 from errand.window.views.memory.fact_form import FactFormView
 from errand.window.views.memory.texts import KINDS, forget_question, origin_line
+from errand.window.widgets.boxes import STRETCH, fill, hbox, set_vbox
 from errand.window.widgets.confirmation import ConfirmationView
 from errand.window.widgets.containers import FlowLayout
 from errand.window.widgets.labels import ElidedLabel, TextLabel
@@ -123,20 +124,19 @@ class EntryView(QWidget):
         tokens = self._theme.tokens
         buttons = FlowLayout(tokens.space_close, self._source, self._pin, self._forget)
         self._buttons.setLayout(buttons)
-        head = QHBoxLayout()
-        head.addWidget(self._who)
-        head.addStretch(1)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(tokens.space_wide, 0, 0, 0)
-        column.setSpacing(tokens.space_close)
-        column.addLayout(head)
-        column.addWidget(self._origin)
-        column.addWidget(self._folder)
-        column.addWidget(self._text, 1)
-        column.addWidget(self._note)
-        column.addWidget(self._buttons)
-        column.addWidget(self._question)
-        column.addWidget(self._form)
+        set_vbox(
+            self,
+            hbox(self._who, STRETCH),
+            self._origin,
+            self._folder,
+            fill(self._text),
+            self._note,
+            self._buttons,
+            self._question,
+            self._form,
+            spacing=tokens.space_close,
+            margins=(tokens.space_wide, 0, 0, 0),
+        )
 
     def _on_pin_clicked(self) -> None:
         item = self._item

@@ -3,7 +3,7 @@
 from functools import partial
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QFileDialog, QLineEdit, QVBoxLayout
+from PySide6.QtWidgets import QFileDialog, QLineEdit
 
 from errand.client.safe_text import plain
 from errand.protocol.memory import MAX_FACT_LENGTH, Fact, FactScope, MemoryPinParams
@@ -11,6 +11,7 @@ from errand.text.translation import tr
 from errand.window.stores.facts import FactStore
 from errand.window.theme.style import push_button
 from errand.window.theme.theme import Theme
+from errand.window.widgets.boxes import set_vbox
 from errand.window.widgets.combo_box import ComboBox
 from errand.window.widgets.in_place_form import InPlaceFormView
 from errand.window.widgets.labels import TextLabel
@@ -65,13 +66,14 @@ class FactFormView(InPlaceFormView):
         self._open(fact.text, fact.scope, fact.folder, names)
 
     def _lay_out(self) -> None:
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(self.theme.tokens.space_close)
-        column.addWidget(self._text)
-        column.addLayout(self.row(self._scope, self._folder, self._choose, stretch=self._folder))
-        column.addLayout(self.row(self._save, self._cancel))
-        column.addWidget(self._problem)
+        set_vbox(
+            self,
+            self._text,
+            self.row(self._scope, self._folder, self._choose, stretch=self._folder),
+            self.row(self._save, self._cancel),
+            self._problem,
+            spacing=self.theme.tokens.space_close,
+        )
 
     def _open(self, text: str, scope: FactScope, folder: str, names: tuple[str, str]) -> None:
         self._opening += 1

@@ -14,6 +14,7 @@ from errand.window.theme.style import push_button, set_style
 from errand.window.theme.theme import Theme
 from errand.window.views.memory.fact_form import FactFormView
 from errand.window.views.memory.texts import origin_text
+from errand.window.widgets.boxes import at_left, fill, set_vbox
 from errand.window.widgets.containers import clear_layout, hairline, vertical_scroll_area
 from errand.window.widgets.empty_state import EmptyStateView
 from errand.window.widgets.labels import TextLabel
@@ -53,11 +54,7 @@ class FactRowView(QWidget):
         row.addWidget(
             self._button(tr("Decline") if fact.status == "proposed" else tr("Remove"), text, self.removed.emit)
         )
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(theme.tokens.space_tight)
-        column.addWidget(TextLabel(theme, text, wrap=True))
-        column.addLayout(row)
+        set_vbox(self, TextLabel(theme, text, wrap=True), row, spacing=theme.tokens.space_tight)
 
     def focus_edit(self) -> None:
         self._edit.setFocus()
@@ -113,13 +110,14 @@ class FactsPageView(QWidget):
         self._rows.setSpacing(tokens.space_normal)
         self._rows.setContentsMargins(0, 0, tokens.space_close, 0)
         self._rows.setAlignment(Qt.AlignmentFlag.AlignTop)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(tokens.space_normal)
-        column.addWidget(TextLabel(self._theme, _TEXT, tone="muted", wrap=True))
-        column.addWidget(self._new, 0, Qt.AlignmentFlag.AlignLeft)
-        column.addWidget(self._form)
-        column.addWidget(vertical_scroll_area(inside), 1)
+        set_vbox(
+            self,
+            TextLabel(self._theme, _TEXT, tone="muted", wrap=True),
+            at_left(self._new),
+            self._form,
+            fill(vertical_scroll_area(inside)),
+            spacing=tokens.space_normal,
+        )
 
     def _show(self) -> None:
         proposed, pinned = self._facts.proposed, self._facts.pinned

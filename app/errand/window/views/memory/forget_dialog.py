@@ -1,7 +1,7 @@
 """The dialog that forgets one message of a conversation: what would go, the question, and what went."""
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QDialog, QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QWidget
 
 from errand.protocol.memory import MemoryForgetResult, MemoryPreviewForgetResult
 from errand.text.translation import tr
@@ -9,6 +9,7 @@ from errand.window.stores.memory import ForgetStore
 from errand.window.theme.style import push_button
 from errand.window.theme.theme import Theme
 from errand.window.views.memory.texts import forget_question, forget_result
+from errand.window.widgets.boxes import STRETCH, hbox, set_vbox
 from errand.window.widgets.labels import TextLabel, one_line
 
 _WIDTH = 460
@@ -31,18 +32,16 @@ class ForgetDialog(QDialog):
         self._confirm, self._keep = push_button(tr("Forget permanently"), "danger"), push_button(tr("Cancel"))
         self._confirm.hide()
         tokens = theme.tokens
-        buttons = QHBoxLayout()
-        buttons.setSpacing(tokens.space_close)
-        buttons.addStretch(1)
-        buttons.addWidget(self._confirm)
-        buttons.addWidget(self._keep)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(tokens.space_far, tokens.space_far, tokens.space_far, tokens.space_wide)
-        column.setSpacing(tokens.space_wide)
-        column.addWidget(self._quote)
-        column.addWidget(self._text)
-        column.addStretch(1)
-        column.addLayout(buttons)
+        buttons = hbox(STRETCH, self._confirm, self._keep, spacing=tokens.space_close)
+        set_vbox(
+            self,
+            self._quote,
+            self._text,
+            STRETCH,
+            buttons,
+            spacing=tokens.space_wide,
+            margins=(tokens.space_far, tokens.space_far, tokens.space_far, tokens.space_wide),
+        )
         self._confirm.clicked.connect(self._on_confirmed)
         self._keep.clicked.connect(self.reject)
         store.previewed.connect(self._on_previewed)

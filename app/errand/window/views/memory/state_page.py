@@ -3,7 +3,7 @@
 from functools import partial
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QFileDialog, QFormLayout, QHBoxLayout, QProgressBar, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFileDialog, QFormLayout, QProgressBar, QVBoxLayout, QWidget
 
 from errand.client.number_format import file_size
 from errand.client.safe_text import escape_hidden_line, plain
@@ -14,6 +14,7 @@ from errand.window.theme.style import push_button, set_style
 from errand.window.theme.theme import Theme
 from errand.window.views.memory.clean_up import CleanUpView
 from errand.window.views.memory.texts import download_text, left_out_text, log_line, model_text
+from errand.window.widgets.boxes import at_left, fill, set_hbox, set_vbox
 from errand.window.widgets.containers import clear_layout, hairline, vertical_scroll_area
 from errand.window.widgets.labels import TextLabel
 
@@ -35,11 +36,7 @@ class ProgressView(QWidget):
         self._bar.setRange(0, _SCALE)
         self._bar.setTextVisible(False)
         self._bar.setAccessibleName(name)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(theme.tokens.space_tight)
-        column.addWidget(self._text)
-        column.addWidget(self._bar)
+        set_vbox(self, self._text, self._bar, spacing=theme.tokens.space_tight)
         self.hide()
 
     def show_progress(self, text: str, done: int, total: int) -> None:
@@ -64,13 +61,15 @@ class ModelView(QWidget):
         self._start, self._cancel = push_button(tr("Download"), "primary"), push_button(tr("Cancel"))
         self._start.setAccessibleName(tr("Download the embedding model"))
         self._cancel.setAccessibleName(tr("Cancel download"))
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(theme.tokens.space_tight)
-        for widget in (self._text, self._progress, self._folder):
-            column.addWidget(widget)
-        for button in (self._start, self._cancel):
-            column.addWidget(button, 0, Qt.AlignmentFlag.AlignLeft)
+        set_vbox(
+            self,
+            self._text,
+            self._progress,
+            self._folder,
+            at_left(self._start),
+            at_left(self._cancel),
+            spacing=theme.tokens.space_tight,
+        )
         self._start.clicked.connect(lambda: self._ask(True))
         self._cancel.clicked.connect(lambda: self._ask(False))
 
@@ -126,12 +125,7 @@ class NumbersView(QWidget):
         form.setLabelAlignment(Qt.AlignmentFlag.AlignLeft)
         for name, value in self._values.items():
             form.addRow(TextLabel(theme, name, tone="muted"), value)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(theme.tokens.space_close)
-        column.addWidget(self._problem)
-        column.addWidget(self._progress)
-        column.addLayout(form)
+        set_vbox(self, self._problem, self._progress, form, spacing=theme.tokens.space_close)
 
     @property
     def texts(self) -> dict[str, str]:
@@ -170,11 +164,7 @@ class LeftOutView(QWidget):
         self._add = push_button(tr("Exclude folder…"))
         self._rows = QVBoxLayout()
         self._rows.setSpacing(theme.tokens.space_close)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(theme.tokens.space_close)
-        column.addLayout(self._rows)
-        column.addWidget(self._add, 0, Qt.AlignmentFlag.AlignLeft)
+        set_vbox(self, self._rows, at_left(self._add), spacing=theme.tokens.space_close)
         self._add.clicked.connect(self._on_add_clicked)
         store.changed.connect(self._show)
 
@@ -191,11 +181,12 @@ class LeftOutView(QWidget):
         back.setAccessibleName(tr("Include in memory: {name}").format(name=name))
         back.clicked.connect(partial(self._store.take_back, folder.path))
         view = QWidget()
-        row = QHBoxLayout(view)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(self._theme.tokens.space_close)
-        row.addWidget(TextLabel(self._theme, f"{name}: {left_out_text(folder)}", wrap=True), 1)
-        row.addWidget(back)
+        set_hbox(
+            view,
+            fill(TextLabel(self._theme, f"{name}: {left_out_text(folder)}", wrap=True)),
+            back,
+            spacing=self._theme.tokens.space_close,
+        )
         return view
 
     def _on_add_clicked(self) -> None:
@@ -213,11 +204,7 @@ class LogView(QWidget):
         super().__init__()
         self._lines = TextLabel(theme, tone="muted", wrap=True)
         self._older = push_button(tr("Show older"))
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(theme.tokens.space_close)
-        column.addWidget(self._lines)
-        column.addWidget(self._older, 0, Qt.AlignmentFlag.AlignLeft)
+        set_vbox(self, self._lines, at_left(self._older), spacing=theme.tokens.space_close)
         self._older.clicked.connect(self.older_requested)
 
     def show_log(self, log: tuple[MemoryLogEntry, ...], has_older: bool) -> None:
@@ -282,9 +269,7 @@ class StatePageView(QWidget):
             column.addWidget(view)
         scroll = vertical_scroll_area(self._inside)
         self._inside.hide()  # until there are numbers; the scroll area has shown it
-        whole = QVBoxLayout(self)
-        whole.setContentsMargins(0, 0, 0, 0)
-        whole.addWidget(scroll)
+        set_vbox(self, scroll)
 
     def _show(self) -> None:
         stats = self._state.stats

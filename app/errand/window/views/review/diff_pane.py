@@ -4,13 +4,14 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QEvent, QObject, QPoint, QRect, Qt, Signal
 from PySide6.QtGui import QContextMenuEvent, QCursor, QResizeEvent
-from PySide6.QtWidgets import QApplication, QHBoxLayout, QMenu, QSplitter, QWidget
+from PySide6.QtWidgets import QApplication, QMenu, QSplitter, QWidget
 
 from errand.protocol.changes import DiffHunk
 from errand.text.translation import tr
 from errand.window.theme.style import push_button, set_style, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.views.review.diff_edit import DiffEdit, link_scrolling
+from errand.window.widgets.boxes import set_hbox
 from errand.window.widgets.diff.lines import DiffLine, diff_lines, side_by_side
 
 # Nobody reads further, and Qt lays out a line as a whole.
@@ -52,10 +53,7 @@ class DiffPane(QWidget):
         self._undo.hide()
         self._undo.installEventFilter(self)
         self._undo.clicked.connect(self._on_undo_clicked)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.addWidget(self.unified)
-        row.addWidget(self._split)
+        set_hbox(self, self.unified, self._split)
         self.setFocusProxy(self.unified)
         self._connect(self.unified)
 

@@ -1,13 +1,14 @@
 """The line above the diff of a file: its name and counts, which change is at the cursor, undo, redo, open, copy."""
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QMenu, QVBoxLayout, QWidget
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QMenu, QWidget
 
 from errand.protocol.changes import ChangedFile, FileDiff, UndoneHunk
 from errand.text.translation import tr
 from errand.window.theme.style import push_button, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.views.review.review_head import can_redo, can_undo
+from errand.window.widgets.boxes import at_left, set_vbox
 from errand.window.widgets.buttons import IconButton
 from errand.window.widgets.diff.head import DiffHeadView
 from errand.window.widgets.labels import TextLabel
@@ -40,12 +41,14 @@ class FileHeadView(QWidget):
         self._open.clicked.connect(self.open_requested)
         for control in (self._position, self._undo, self._redo, self._open):
             self._head.row.insertWidget(self._head.row.count() - 1, control)
-        column = QVBoxLayout(self)
         tokens = theme.tokens
-        column.setContentsMargins(tokens.space_normal, 0, tokens.space_tight, 0)
-        column.setSpacing(0)
-        column.addWidget(self._head)
-        column.addWidget(self._redo_hunk, 0, Qt.AlignmentFlag.AlignLeft)
+        set_vbox(
+            self,
+            self._head,
+            at_left(self._redo_hunk),
+            spacing=0,
+            margins=(tokens.space_normal, 0, tokens.space_tight, 0),
+        )
 
     def show_file(self, file: ChangedFile, step: int | None) -> None:
         self._file = file

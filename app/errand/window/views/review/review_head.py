@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 
 from PySide6.QtCore import QSignalBlocker, Signal
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from errand.protocol.changes import ChangedFile, TaskChanges
 from errand.text.translation import tr, trn
 from errand.window.theme.style import push_button
 from errand.window.theme.theme import Theme
+from errand.window.widgets.boxes import STRETCH, hbox, set_vbox
 from errand.window.widgets.buttons import IconButton, ShortcutToolTip
 from errand.window.widgets.combo_box import ComboBox
 from errand.window.widgets.containers import FlowLayout
@@ -99,22 +100,27 @@ class ReviewHeadView(QWidget):
 
     def _lay_out(self) -> None:
         tokens = self._theme.tokens
-        head = QHBoxLayout()
-        head.setSpacing(tokens.space_tight)
-        head.addWidget(self._title)
-        head.addSpacing(tokens.space_tight)
-        head.addWidget(self._added)
-        head.addWidget(self._removed)
-        head.addStretch(1)
-        for control in (self._copy, self._layout, self._maximize, self._close):
-            head.addWidget(control)
+        head = hbox(
+            self._title,
+            tokens.space_tight,
+            self._added,
+            self._removed,
+            STRETCH,
+            self._copy,
+            self._layout,
+            self._maximize,
+            self._close,
+            spacing=tokens.space_tight,
+        )
         # What can be done with all files takes a second line where the words are long.
         choices = FlowLayout(tokens.space_tight, self.task_choice, self.step_choice, self.undo, self.redo)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(tokens.space_normal, tokens.space_tight, tokens.space_tight, tokens.space_tight)
-        column.setSpacing(tokens.space_tight)
-        column.addLayout(head)
-        column.addLayout(choices)
+        set_vbox(
+            self,
+            head,
+            choices,
+            spacing=tokens.space_tight,
+            margins=(tokens.space_normal, tokens.space_tight, tokens.space_tight, tokens.space_tight),
+        )
 
     def _show_tasks(self, tasks: Sequence[TaskChanges], shown: TaskChanges | None) -> None:
         self.task_choice.setVisible(len(tasks) > 1)

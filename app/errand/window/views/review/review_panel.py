@@ -5,7 +5,7 @@ from functools import partial
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeySequence, QResizeEvent, QShortcut, QShowEvent
-from PySide6.QtWidgets import QMenu, QSplitter, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QMenu, QSplitter, QStackedWidget, QWidget
 
 from errand.client.safe_text import escape_hidden_line
 from errand.client.texts.changes import CHANGES_NOT_SEEN, REDO_PREVIEW
@@ -19,6 +19,7 @@ from errand.window.views.review.file_head import FileHeadView
 from errand.window.views.review.file_list import ChangedFileListView
 from errand.window.views.review.review_head import ReviewHeadView
 from errand.window.widgets.banner import BannerView
+from errand.window.widgets.boxes import fill, set_vbox
 from errand.window.widgets.empty_state import EmptyStateView
 from errand.window.widgets.labels import TextLabel
 
@@ -111,12 +112,14 @@ class ReviewPanelView(QWidget):
         for layer in (self.diff, self._no_diff):
             self._diff_stack.addWidget(layer)
         pane = QWidget()
-        column = QVBoxLayout(pane)
-        column.setContentsMargins(0, tokens.space_close, 0, 0)
-        column.setSpacing(tokens.space_tight)
-        for part in (self.file_head, self._note):
-            column.addWidget(part)
-        column.addWidget(self._diff_stack, 1)
+        set_vbox(
+            pane,
+            self.file_head,
+            self._note,
+            fill(self._diff_stack),
+            spacing=tokens.space_tight,
+            margins=(0, tokens.space_close, 0, 0),
+        )
         self._note.setContentsMargins(tokens.space_normal, 0, tokens.space_normal, 0)
         self._split.setChildrenCollapsible(False)
         self._split.addWidget(self.files)
@@ -126,13 +129,7 @@ class ReviewPanelView(QWidget):
             self._stack.addWidget(layer)
         foot = TextLabel(self._theme, CHANGES_NOT_SEEN, tone="muted", size=tokens.size_small, wrap=True)
         foot.setContentsMargins(tokens.space_normal, tokens.space_tight, tokens.space_normal, tokens.space_close)
-        whole = QVBoxLayout(self)
-        whole.setContentsMargins(0, 0, 0, 0)
-        whole.setSpacing(0)
-        whole.addWidget(self.head)
-        whole.addWidget(self._stack, 1)
-        whole.addWidget(self.banner)
-        whole.addWidget(foot)
+        set_vbox(self, self.head, fill(self._stack), self.banner, foot, spacing=0)
 
     def _connect(self) -> None:
         store, head, file_head = self._store, self.head, self.file_head

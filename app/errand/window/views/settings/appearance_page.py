@@ -3,12 +3,13 @@
 from functools import partial
 
 from PySide6.QtGui import QFontDatabase
-from PySide6.QtWidgets import QButtonGroup, QFormLayout, QHBoxLayout, QRadioButton
+from PySide6.QtWidgets import QButtonGroup, QFormLayout, QRadioButton
 
 from errand.text.translation import tr
 from errand.window.theme.style import focus_by_keys
 from errand.window.theme.theme import ZOOMS, Mode, Theme
 from errand.window.views.settings.page import SettingsPageView
+from errand.window.widgets.boxes import fill, hbox
 from errand.window.widgets.combo_box import ComboBox
 from errand.window.widgets.containers import hairline
 from errand.window.widgets.labels import TextLabel
@@ -53,11 +54,12 @@ class AppearancePageView(SettingsPageView):
         self._zoom.activated.connect(self._on_zoom_chosen)
         theme.changed.connect(self._on_theme_changed)
         self._on_theme_changed()
-        row = QHBoxLayout()
-        row.setSpacing(theme.tokens.space_wide)
-        row.addWidget(TextLabel(theme, tr("Zoom"), bold=True))
-        row.addWidget(self._zoom)
-        row.addWidget(TextLabel(theme, tr("Press Ctrl+Plus or Ctrl+Minus anywhere to change it."), tone="muted"), 1)
+        row = hbox(
+            TextLabel(theme, tr("Zoom"), bold=True),
+            self._zoom,
+            fill(TextLabel(theme, tr("Press Ctrl+Plus or Ctrl+Minus anywhere to change it."), tone="muted")),
+            spacing=theme.tokens.space_wide,
+        )
         self.rows.addLayout(row)
 
     def _add_font(self) -> None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Literal
 
 from PySide6.QtCore import QSize, Qt, QUrl, Signal
 from PySide6.QtGui import QDesktopServices, QShowEvent
-from PySide6.QtWidgets import QDialog, QFormLayout, QHBoxLayout, QListWidget, QListWidgetItem, QStackedWidget, QWidget
+from PySide6.QtWidgets import QDialog, QFormLayout, QListWidget, QListWidgetItem, QStackedWidget, QWidget
 
 from errand.client.number_format import duration
 from errand.protocol.base import EmptyParams
@@ -18,6 +18,7 @@ from errand.window.theme.theme import Theme
 from errand.window.views.settings.engine_settings_page import EngineSettingsPageView
 from errand.window.views.settings.page import EngineCalls, SettingsPageView
 from errand.window.views.shared.actions import ShortcutStore
+from errand.window.widgets.boxes import STRETCH, fill, hbox, set_hbox
 from errand.window.widgets.dialogs import resize_on_screen
 from errand.window.widgets.labels import TextLabel
 
@@ -70,11 +71,7 @@ class AboutPageView(SettingsPageView):
         again.clicked.connect(self.load)
         licences = push_button(tr("Licences…"))
         licences.clicked.connect(self._show_licences)
-        buttons = QHBoxLayout()
-        buttons.addWidget(again)
-        buttons.addWidget(licences)
-        buttons.addStretch(1)
-        self.rows.addLayout(buttons)
+        self.rows.addLayout(hbox(again, licences, STRETCH))
         self.licences: LicencesDialog | None = None
 
     def load(self) -> None:
@@ -140,11 +137,7 @@ class SettingsDialog(QDialog):
         self._stack = QStackedWidget()
         self._made: dict[PageName, SettingsPageView] = {}
         self._add_names()
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(0)
-        row.addWidget(self._panel())
-        row.addWidget(self._stack, 1)
+        set_hbox(self, self._panel(), fill(self._stack), spacing=0)
         self._names.currentRowChanged.connect(self._on_page_chosen)
         theme.changed.connect(self._on_theme_changed)
         self._names.setCurrentRow(0)
@@ -244,10 +237,8 @@ class SettingsDialog(QDialog):
         panel.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         panel.setFixedWidth(self._theme.pixels(_NAMES_WIDTH))
         set_style(panel, "look", "panel")
-        inside = QHBoxLayout(panel)
         space = self._theme.tokens.space_close
-        inside.setContentsMargins(space, self._theme.tokens.space_wide, space, space)
-        inside.addWidget(self._names)
+        set_hbox(panel, self._names, margins=(space, self._theme.tokens.space_wide, space, space))
         return panel
 
     def _on_page_chosen(self, row: int) -> None:

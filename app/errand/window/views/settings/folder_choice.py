@@ -1,13 +1,14 @@
 """The choice of a project's folder, for pages that also list what files of a project bring."""
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QHBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from errand.client.safe_text import escape_hidden_line
 from errand.protocol.conversations import CONVERSATION_LIST, ConversationListParams
 from errand.text.translation import tr
 from errand.window.theme.theme import Theme
 from errand.window.views.settings.page import EngineCalls
+from errand.window.widgets.boxes import set_hbox
 from errand.window.widgets.combo_box import ComboBox
 from errand.window.widgets.labels import TextLabel
 
@@ -29,11 +30,7 @@ class FolderChoiceView(QWidget):
         self._choice.setMinimumContentsLength(_CHARACTERS)
         self._choice.setSizeAdjustPolicy(ComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         self._choice.view().setTextElideMode(Qt.TextElideMode.ElideMiddle)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(theme.tokens.space_close)
-        row.addWidget(TextLabel(theme, tr("Folder"), tone="muted"))
-        row.addWidget(self._choice)
+        set_hbox(self, TextLabel(theme, tr("Folder"), tone="muted"), self._choice, spacing=theme.tokens.space_close)
         self._choice.activated.connect(self.folder_chosen)
 
     @property

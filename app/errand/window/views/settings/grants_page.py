@@ -3,7 +3,7 @@
 from functools import partial
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from errand.client.safe_text import escape_hidden, escape_hidden_line
 from errand.client.texts.rules import covered_line, covered_summary, grant_text
@@ -17,6 +17,7 @@ from errand.window.theme.style import push_button
 from errand.window.theme.theme import Theme
 from errand.window.views.settings.page import EngineCalls, SettingsPageView, open_in_place
 from errand.window.views.settings.rule_form import RuleFormView
+from errand.window.widgets.boxes import fill, hbox, set_vbox
 from errand.window.widgets.code_excerpt import CodeExcerptView
 from errand.window.widgets.containers import hairline
 from errand.window.widgets.empty_state import EmptyStateView
@@ -66,19 +67,11 @@ class GrantRowView(QWidget):
         self._confirm.clicked.connect(self._on_revoked)
         self._keep.clicked.connect(self._on_keep_clicked)
         self._show_question(False)
-        below = QHBoxLayout()
-        below.setSpacing(theme.tokens.space_normal)
         self._label = TextLabel(theme, grant_text(grant), tone="muted", wrap=True)
-        below.addWidget(self._label, 1)
-        for button in (self._check, self._revoke, self._confirm, self._keep):
-            below.addWidget(button)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(theme.tokens.space_close)
-        column.addWidget(heading)
-        column.addWidget(text)
-        column.addLayout(below)
-        column.addWidget(self._covered)
+        below = hbox(
+            fill(self._label), self._check, self._revoke, self._confirm, self._keep, spacing=theme.tokens.space_normal
+        )
+        set_vbox(self, heading, text, below, self._covered, spacing=theme.tokens.space_close)
 
     def show_grant(self, grant: Grant) -> None:
         """The same grant, used since then."""

@@ -5,12 +5,10 @@ import asyncio
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
     QDialog,
-    QHBoxLayout,
     QListWidget,
     QListWidgetItem,
     QPlainTextEdit,
     QSplitter,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -20,6 +18,7 @@ from errand.window.theme.style import set_style
 from errand.window.theme.theme import Theme
 from errand.window.views.settings.page import EngineCalls
 from errand.window.views.shared.item_delegate import DETAIL, ItemDelegate
+from errand.window.widgets.boxes import fill, hbox, set_vbox
 from errand.window.widgets.dialogs import resize_on_screen
 from errand.window.widgets.labels import TextLabel
 from errand.window.widgets.search_field import SearchField
@@ -74,10 +73,6 @@ class LicencesDialog(QDialog):
 
     def _lay_out(self) -> None:
         tokens = self._theme.tokens
-        head = QHBoxLayout()
-        head.addWidget(self.search, 1)
-        head.addSpacing(tokens.space_close)
-        head.addWidget(self._head)
         self.list.setAccessibleName(tr("Libraries"))
         self.list.setItemDelegate(ItemDelegate(self._theme, self.list))
         self.list.setFrameShape(QListWidget.Shape.NoFrame)
@@ -94,8 +89,10 @@ class LicencesDialog(QDialog):
         splitter.addWidget(self.text)
         splitter.setStretchFactor(1, 1)
         splitter.setSizes([_LIST_WIDTH, _WIDTH - _LIST_WIDTH])
-        column = QVBoxLayout(self)
-        column.setContentsMargins(tokens.space_far, tokens.space_wide, tokens.space_far, tokens.space_wide)
-        column.setSpacing(tokens.space_normal)
-        column.addLayout(head)
-        column.addWidget(splitter, 1)
+        set_vbox(
+            self,
+            hbox(fill(self.search), tokens.space_close, self._head),
+            fill(splitter),
+            spacing=tokens.space_normal,
+            margins=(tokens.space_far, tokens.space_wide, tokens.space_far, tokens.space_wide),
+        )

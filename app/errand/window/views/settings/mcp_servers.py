@@ -5,7 +5,7 @@ from functools import partial
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QFormLayout, QHBoxLayout, QLineEdit, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFormLayout, QHBoxLayout, QLineEdit, QPushButton, QWidget
 
 from errand.client.safe_text import escape_hidden, escape_hidden_line
 from errand.protocol.servers import McpSaveParams, McpServer
@@ -13,6 +13,7 @@ from errand.text.translation import tr, trn
 from errand.text.visible_text import command_text
 from errand.window.theme.style import ButtonStyle, Tone, check_box, push_button
 from errand.window.theme.theme import Theme
+from errand.window.widgets.boxes import STRETCH, hbox, set_vbox
 from errand.window.widgets.code_excerpt import CodeExcerptView
 from errand.window.widgets.confirmation import ConfirmationView
 from errand.window.widgets.containers import Card
@@ -217,13 +218,18 @@ class McpServerRowView(QWidget):
         others = (self._restart, self._trust, self._distrust, self._remove)
         for control in (self._switch, self._log_button, *login, *others):
             head.addWidget(control, 0, Qt.AlignmentFlag.AlignVCenter)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(tokens.space_tight)
-        column.addLayout(head)
         questions = (self._sending, self._trusting, self._removal)
-        for part in (self._state, self._origin, self._started, self._address, *questions, self._log):
-            column.addWidget(part)
+        set_vbox(
+            self,
+            head,
+            self._state,
+            self._origin,
+            self._started,
+            self._address,
+            *questions,
+            self._log,
+            spacing=tokens.space_tight,
+        )
 
 
 def _what(server: McpServer) -> str:
@@ -260,15 +266,10 @@ class McpServerForm(Card):
         fields.addRow(tr("Command or address"), self._what)
         fields.addRow(tr("Client ID"), self._client)
         fields.addRow(tr("Port"), self._port)
-        buttons = QHBoxLayout()
-        buttons.setSpacing(theme.tokens.space_close)
-        buttons.addWidget(self._add)
-        buttons.addWidget(cancel)
-        buttons.addStretch(1)
         self.body.addWidget(TextLabel(theme, _ABOUT, tone="muted", wrap=True))
         self.body.addLayout(fields)
         self.body.addWidget(self._problem)
-        self.body.addLayout(buttons)
+        self.body.addLayout(hbox(self._add, cancel, STRETCH, spacing=theme.tokens.space_close))
         self._add.clicked.connect(self._on_entered)
         for field in (self._name, self._what, self._client, self._port):
             field.textChanged.connect(self._on_edited)

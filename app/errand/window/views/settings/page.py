@@ -10,6 +10,7 @@ from errand.protocol.base import Method, Wire
 from errand.window.theme.style import set_style
 from errand.window.theme.theme import Theme
 from errand.window.widgets.banner import BannerView
+from errand.window.widgets.boxes import fill, set_vbox
 from errand.window.widgets.containers import clear_layout, vertical_scroll_area
 from errand.window.widgets.labels import TextLabel
 
@@ -37,12 +38,7 @@ class SettingsPageView(QWidget):
         self.rows.setContentsMargins(tokens.space_far, tokens.space_tight, tokens.space_far, tokens.space_far)
         self.rows.setAlignment(Qt.AlignmentFlag.AlignTop)
         self._scroll = vertical_scroll_area(inside)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addLayout(self.top)
-        column.addWidget(self._scroll, 1)
-        column.addWidget(self.banner)
+        set_vbox(self, self.top, fill(self._scroll), self.banner, spacing=0)
 
     def load(self) -> None:
         """Load the state from the engine; a page that needs none does not override this."""

@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import msgspec
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QWidget
 
 from errand.client import personality_file
 from errand.client.personality_file import free_name, new_personality
@@ -19,6 +19,7 @@ from errand.window.theme.theme import Theme
 from errand.window.views.settings.page import SettingsPageView
 from errand.window.views.settings.personality_editor import PersonalityEditorView
 from errand.window.widgets.agent_dot import AgentDotView
+from errand.window.widgets.boxes import STRETCH, fill, set_hbox, vbox
 from errand.window.widgets.containers import hairline
 from errand.window.widgets.labels import ElidedLabel, TextLabel
 
@@ -47,16 +48,8 @@ class PersonalityRowView(QWidget):
             origin = tr("built-in") if shipped == personality else tr("built-in · edited")
             name.addWidget(TextLabel(theme, origin, tone="muted"))
         name.addStretch(1)
-        words = QVBoxLayout()
-        words.setSpacing(2)
-        words.addLayout(name)
-        words.addWidget(ElidedLabel(theme, personality_summary(personality), tone="muted"))
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(tokens.space_close)
-        row.addLayout(words, 1)
-        row.addWidget(edit)
-        row.addWidget(duplicate)
+        words = vbox(name, ElidedLabel(theme, personality_summary(personality), tone="muted"), spacing=2)
+        set_hbox(self, fill(words), edit, duplicate, spacing=tokens.space_close)
 
     def _on_edited(self) -> None:
         self.edited.emit()
@@ -113,12 +106,7 @@ class PersonalitiesPageView(SettingsPageView):
         import_button.setAccessibleName(tr("Import personality"))
         new.clicked.connect(self._on_new)
         import_button.clicked.connect(self._on_import)
-        row = QHBoxLayout(self._actions)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(tokens.space_close)
-        row.addWidget(new)
-        row.addWidget(import_button)
-        row.addStretch(1)
+        set_hbox(self._actions, new, import_button, STRETCH, spacing=tokens.space_close)
         self.top.addWidget(self._actions)
 
     def _show_list(self) -> None:

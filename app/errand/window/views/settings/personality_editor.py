@@ -6,7 +6,7 @@ from typing import get_args
 import msgspec
 from PySide6.QtCore import QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QIcon, QPainter, QPixmap
-from PySide6.QtWidgets import QCheckBox, QFormLayout, QHBoxLayout, QLineEdit, QPlainTextEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QFormLayout, QHBoxLayout, QLineEdit, QPlainTextEdit, QWidget
 
 from errand.client.texts.limits import number_of
 from errand.client.texts.task_options import THINKING_LEVELS
@@ -17,6 +17,7 @@ from errand.window.theme.style import check_box, push_button, set_style, set_too
 from errand.window.theme.theme import Theme
 from errand.window.views.settings.model_field import ModelField
 from errand.window.widgets.agent_dot import COLOR_NAMES, paint_agent_dot
+from errand.window.widgets.boxes import set_vbox
 from errand.window.widgets.buttons import IconButton
 from errand.window.widgets.combo_box import ComboBox
 from errand.window.widgets.containers import FlowLayout
@@ -187,13 +188,7 @@ class PersonalityEditorView(QWidget):
         answer.addWidget(self._question, 1)
         answer.addWidget(self._yes)
         answer.addWidget(self._no)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(tokens.space_normal)
-        column.addLayout(form)
-        column.addWidget(self._problem)
-        column.addLayout(buttons)
-        column.addLayout(answer)
+        set_vbox(self, form, self._problem, buttons, answer, spacing=tokens.space_normal)
 
     def _connect(self) -> None:
         self._name.textChanged.connect(self._on_changed)

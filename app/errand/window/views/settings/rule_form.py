@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QFileDialog, QLineEdit, QVBoxLayout
+from PySide6.QtWidgets import QFileDialog, QLineEdit
 
 from errand.client.texts.rules import covered_line, covered_summary, rule_words
 from errand.protocol.asks import (
@@ -21,6 +21,7 @@ from errand.text.translation import tr
 from errand.window.theme.style import push_button
 from errand.window.theme.theme import Theme
 from errand.window.views.settings.page import EngineCalls
+from errand.window.widgets.boxes import set_vbox
 from errand.window.widgets.code_excerpt import CodeExcerptView
 from errand.window.widgets.combo_box import ComboBox
 from errand.window.widgets.in_place_form import InPlaceFormView
@@ -104,15 +105,16 @@ class RuleFormView(InPlaceFormView):
         self._result.setVisible(bool(text))
 
     def _lay_out(self) -> None:
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(self.theme.tokens.space_close)
-        column.addWidget(self._kind)
-        column.addWidget(self._text)
-        column.addLayout(self.row(self._folder_name, self._folder, self._choose, stretch=self._folder))
-        column.addWidget(self._result)
-        column.addWidget(self._covered)
-        column.addLayout(self.row(self._add, self._check, self._cancel))
+        set_vbox(
+            self,
+            self._kind,
+            self._text,
+            self.row(self._folder_name, self._folder, self._choose, stretch=self._folder),
+            self._result,
+            self._covered,
+            self.row(self._add, self._check, self._cancel),
+            spacing=self.theme.tokens.space_close,
+        )
 
     def _rule(self) -> GrantDraft:
         """The rule as it was typed. Raises ValueError with what is wrong."""

@@ -2,13 +2,14 @@
 
 from PySide6.QtCore import QEvent, QKeyCombination, Qt, Signal
 from PySide6.QtGui import QFocusEvent, QKeyEvent, QKeySequence
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QPushButton, QWidget
 
 from errand.text.translation import tr
 from errand.window.theme.style import pressed_by_enter, push_button, set_style, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.views.settings.page import SettingsPageView
 from errand.window.views.shared.actions import ACTIONS, Action, ShortcutStore, shortcut_conflict
+from errand.window.widgets.boxes import fill, hbox, set_hbox, set_vbox
 from errand.window.widgets.buttons import IconButton, native_keys
 from errand.window.widgets.labels import TextLabel
 from errand.window.widgets.search_field import SearchField
@@ -134,23 +135,12 @@ class ShortcutRowView(QWidget):
 
     def _lay_out(self, theme: Theme) -> None:
         tokens = theme.tokens
-        line = QHBoxLayout()
-        line.setSpacing(tokens.space_close)
-        line.addWidget(TextLabel(theme, self.action.text, wrap=True), 1)
-        line.addWidget(self._keys)
-        line.addWidget(self._reset)
+        line = hbox(
+            fill(TextLabel(theme, self.action.text, wrap=True)), self._keys, self._reset, spacing=tokens.space_close
+        )
         self._conflict = QWidget()
-        against = QHBoxLayout(self._conflict)
-        against.setContentsMargins(0, 0, 0, 0)
-        against.setSpacing(tokens.space_close)
-        against.addWidget(self._problem, 1)
-        against.addWidget(self._replace)
-        against.addWidget(self._keep)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(tokens.space_tight)
-        column.addLayout(line)
-        column.addWidget(self._conflict)
+        set_hbox(self._conflict, fill(self._problem), self._replace, self._keep, spacing=tokens.space_close)
+        set_vbox(self, line, self._conflict, spacing=tokens.space_tight)
 
     def _on_recorded(self, keys: str) -> None:
         holder = self._shortcuts.holder(keys)

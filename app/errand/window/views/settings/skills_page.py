@@ -4,7 +4,7 @@ from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from errand.client.safe_text import escape_hidden_line
 from errand.client.texts.skills import origin_text
@@ -30,6 +30,7 @@ from errand.window.theme.theme import Theme
 from errand.window.views.settings.folder_choice import FolderChoiceView
 from errand.window.views.settings.page import EngineCalls, SettingsPageView, open_in_place
 from errand.window.views.settings.skill_preview import SkillInstallView, SkillPreviewView
+from errand.window.widgets.boxes import STRETCH, hbox, set_vbox
 from errand.window.widgets.confirmation import ConfirmationView
 from errand.window.widgets.containers import hairline
 from errand.window.widgets.empty_state import EmptyStateView
@@ -86,23 +87,24 @@ class SkillRowView(QWidget):
 
     def _lay_out(self, name: str) -> None:
         tokens = self._theme.tokens
-        head = QHBoxLayout()
-        head.setSpacing(tokens.space_close)
-        head.addWidget(TextLabel(self._theme, name, bold=True))
-        head.addStretch(1)
-        for control in (self._switch, self._show_button, self._remove):
-            head.addWidget(control)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(tokens.space_tight)
-        column.addLayout(head)
-        column.addWidget(self._description)
-        column.addWidget(self._origin)
-        column.addWidget(
-            TextLabel(self._theme, escape_hidden_line(self._skill.file), tone="muted", mono=True, wrap=True)
+        head = hbox(
+            TextLabel(self._theme, name, bold=True),
+            STRETCH,
+            self._switch,
+            self._show_button,
+            self._remove,
+            spacing=tokens.space_close,
         )
-        column.addWidget(self._question)
-        column.addLayout(self._place)
+        set_vbox(
+            self,
+            head,
+            self._description,
+            self._origin,
+            TextLabel(self._theme, escape_hidden_line(self._skill.file), tone="muted", mono=True, wrap=True),
+            self._question,
+            self._place,
+            spacing=tokens.space_tight,
+        )
 
     def _on_show_clicked(self) -> None:
         item = self._place.takeAt(0)
@@ -132,17 +134,11 @@ class SkillsPageView(SettingsPageView):
         self._folder = FolderChoiceView(theme, calls, tr("No folder"), tr("Also show skills from this folder"))
         self._new = push_button(tr("Install skill…"))
         self._form = SkillInstallView(theme, calls)
-        head = QHBoxLayout()
-        head.setSpacing(theme.tokens.space_close)
         self._trust, self._distrust = (
             push_button(tr("Trust these skills…")),
             push_button(tr("Don't trust these skills")),
         )
-        head.addWidget(self._new)
-        head.addWidget(self._trust)
-        head.addWidget(self._distrust)
-        head.addStretch(1)
-        head.addWidget(self._folder)
+        head = hbox(self._new, self._trust, self._distrust, STRETCH, self._folder, spacing=theme.tokens.space_close)
         self.top.addLayout(head)
         confirm, decline = push_button(tr("Trust"), "primary"), push_button(tr("Not now"))
         confirm.setAccessibleName(tr("Confirm trust in the skills of this folder"))

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from functools import partial
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 
 from errand.client.number_format import moment_text
@@ -18,6 +18,7 @@ from errand.window.theme.theme import Theme
 from errand.window.views.settings.folder_choice import FolderChoiceView
 from errand.window.views.settings.mcp_servers import McpServerForm, McpServerRowView
 from errand.window.views.settings.page import EngineCalls, SettingsPageView, open_in_place
+from errand.window.widgets.boxes import STRETCH, at_top, fill, hbox, set_hbox, vbox
 from errand.window.widgets.combo_box import ComboBox
 from errand.window.widgets.containers import clear_layout, hairline
 from errand.window.widgets.empty_state import EmptyStateView
@@ -47,15 +48,12 @@ class ToolRowView(QWidget):
         self._name = TextLabel(theme, bold=True)
         self._about = TextLabel(theme, tone="muted", wrap=True)
         self._facts = TextLabel(theme, wrap=True)
-        words = QVBoxLayout()
-        words.setSpacing(2)
-        for label in (self._name, self._about, self._facts):
-            words.addWidget(label)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(theme.tokens.space_close)
-        row.addWidget(self._box, 0, Qt.AlignmentFlag.AlignTop)
-        row.addLayout(words, 1)
+        set_hbox(
+            self,
+            at_top(self._box),
+            fill(vbox(self._name, self._about, self._facts, spacing=2)),
+            spacing=theme.tokens.space_close,
+        )
         self._shown: tuple[ToolInfo, str] | None = None
         self._box.clicked.connect(self._on_clicked)
 
@@ -131,11 +129,7 @@ class ToolsPageView(SettingsPageView):
         tokens = self.theme.tokens
         add = push_button(tr("Add server…"))
         open_in_place(add, self._form.open_form, self._form.closed)
-        head = QHBoxLayout()
-        head.addWidget(add)
-        head.addStretch(1)
-        head.addWidget(self._folder)
-        self.top.addLayout(head)
+        self.top.addLayout(hbox(add, STRETCH, self._folder))
         self.top.addWidget(self._form)
         self._whose.setAccessibleName(tr("Personality"))
         self._whose.setEnabled(False)

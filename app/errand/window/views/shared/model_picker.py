@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QAbstractListModel, QEvent, QModelIndex, QObject, QPersistentModelIndex, QPoint, Qt, Signal
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QListView, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLineEdit, QListView, QWidget
 
 from errand.text.translation import grouped, tr
 from errand.window.stores.model_choice import (
@@ -19,6 +19,7 @@ from errand.window.stores.task_options import TaskOptionDefaults
 from errand.window.theme.style import plain_tool_tip, push_button, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.views.shared.model_delegate import LINE, MARKS, LineMarks, ModelDelegate
+from errand.window.widgets.boxes import STRETCH, fill, hbox, set_vbox
 from errand.window.widgets.dialogs import FramelessDialog, move_on_screen
 from errand.window.widgets.labels import TextLabel
 
@@ -162,17 +163,18 @@ class ModelPicker(FramelessDialog):
         tokens = self._theme.tokens
         manage = push_button(tr("Manage models…"), "quiet")
         manage.clicked.connect(self._on_manage_clicked)
-        foot = QHBoxLayout()
-        foot.addWidget(TextLabel(self._theme, tr("Ctrl+D: favourite"), tone="muted", size=tokens.size_small))
-        foot.addStretch(1)
-        foot.addWidget(manage)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(tokens.space_close, tokens.space_close, tokens.space_close, tokens.space_tight)
-        column.setSpacing(tokens.space_close)
-        column.addWidget(self._field)
-        column.addWidget(self._list, 1)
-        column.addWidget(self._empty, 1)
-        column.addLayout(foot)
+        foot = hbox(
+            TextLabel(self._theme, tr("Ctrl+D: favourite"), tone="muted", size=tokens.size_small), STRETCH, manage
+        )
+        set_vbox(
+            self,
+            self._field,
+            fill(self._list),
+            fill(self._empty),
+            foot,
+            spacing=tokens.space_close,
+            margins=(tokens.space_close, tokens.space_close, tokens.space_close, tokens.space_tight),
+        )
         set_tool_tip(manage, tr("Add providers and models, and choose which ones appear here"))
 
     def _wanted_height(self) -> int:

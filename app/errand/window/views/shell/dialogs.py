@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QClipboard, QKeyEvent
-from PySide6.QtWidgets import QAbstractSlider, QDialog, QGridLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QAbstractSlider, QDialog, QGridLayout, QWidget
 
 from errand.protocol.conversations import Conversation
 from errand.text.translation import tr
@@ -12,6 +12,7 @@ from errand.window.stores.catalog import ModelStore
 from errand.window.stores.stores import Stores
 from errand.window.theme.theme import Theme
 from errand.window.views.shared.actions import ACTIONS, ShortcutStore
+from errand.window.widgets.boxes import set_vbox
 from errand.window.widgets.buttons import native_keys
 from errand.window.widgets.containers import vertical_scroll_area
 from errand.window.widgets.dialogs import resize_on_screen
@@ -138,9 +139,7 @@ class ShortcutsDialog(QDialog):
             grid.addWidget(TextLabel(theme, keys, tone="muted"), number, 1, Qt.AlignmentFlag.AlignRight)
         area = vertical_scroll_area(lines)
         self._scroll_bar = area.verticalScrollBar()
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.addWidget(area)
+        set_vbox(self, area)
         size = lines.sizeHint()
         resize_on_screen(self, size.width() + self._scroll_bar.sizeHint().width(), size.height())
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, Qt, Signal
 from PySide6.QtGui import QCloseEvent, QKeyEvent
-from PySide6.QtWidgets import QMainWindow, QMessageBox, QSplitter, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QMainWindow, QMessageBox, QSplitter, QWidget
 
 from errand.protocol.conversations import Conversation
 from errand.text.translation import tr, trn
@@ -25,6 +25,7 @@ from errand.window.views.shell.tabs import TabsView
 from errand.window.views.sidebar.sidebar import SidebarView
 from errand.window.widgets.accessibility import step_focus
 from errand.window.widgets.banner import BannerTone
+from errand.window.widgets.boxes import fill, set_vbox
 from errand.window.widgets.dialogs import QuestionDialog, resize_on_screen
 
 if TYPE_CHECKING:
@@ -206,10 +207,7 @@ class MainWindow(QMainWindow):
 
     def _lay_out(self) -> None:
         right = QWidget()
-        column = QVBoxLayout(right)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.tabs, 1)
+        set_vbox(right, fill(self.tabs), spacing=0)
         self._splitter.addWidget(self.sidebar)
         self._splitter.addWidget(right)
         self._splitter.setStretchFactor(1, 1)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 
 from PySide6.QtCore import QObject, QPoint, Qt, QTimer, Signal
-from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QStackedWidget, QWidget
 
 from errand.text.translation import tr
 from errand.window.stores.window_state import WindowStateStore
@@ -14,6 +14,7 @@ from errand.window.theme.theme import Theme
 from errand.window.views.conversation.conversation_view import ConversationView
 from errand.window.views.shell.open_conversation import OpenConversation, OpenConversationFactory
 from errand.window.views.shell.tab_bar import TabBarView, TabMenu
+from errand.window.widgets.boxes import fill, set_hbox, set_vbox
 from errand.window.widgets.buttons import IconButton
 from errand.window.widgets.pulse import PulseTimer
 
@@ -151,18 +152,9 @@ class TabsView(QWidget):
         bar = QWidget()
         set_style(bar, "look", "panel")
         bar.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        row = QHBoxLayout(bar)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(0)
-        row.addWidget(self.sidebar_button)
-        row.addWidget(self.bar, 1)
-        row.addWidget(self._list)
+        set_hbox(bar, self.sidebar_button, fill(self.bar), self._list, spacing=0)
         self._list.hide()
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(bar)
-        column.addWidget(self._stack, 1)
+        set_vbox(self, bar, fill(self._stack), spacing=0)
 
     def _connect(self) -> None:
         tabs = self.bar

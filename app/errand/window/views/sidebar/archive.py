@@ -2,7 +2,7 @@
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QHBoxLayout, QMessageBox, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QMessageBox, QWidget
 
 from errand.protocol.conversations import Conversation
 from errand.text.translation import tr, trn
@@ -10,6 +10,7 @@ from errand.window.stores.conversation_list import ConversationListStore
 from errand.window.theme.style import set_style
 from errand.window.theme.theme import Theme
 from errand.window.views.sidebar.conversation_list import ListAction, PagedListView
+from errand.window.widgets.boxes import fill, hbox, set_vbox
 from errand.window.widgets.buttons import IconButton
 from errand.window.widgets.dialogs import QuestionDialog
 from errand.window.widgets.labels import TextLabel
@@ -32,16 +33,8 @@ class ArchiveView(QWidget):
         self._empty = TextLabel(theme, _EMPTY, tone="muted", wrap=True)
         self._empty.setMargin(theme.tokens.space_close)
         self._empty.setAlignment(Qt.AlignmentFlag.AlignTop)
-        top = QHBoxLayout()
-        top.setSpacing(theme.tokens.space_close)
-        top.addWidget(self._back)
-        top.addWidget(TextLabel(theme, tr("Archived"), bold=True), 1)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(theme.tokens.space_close)
-        column.addLayout(top)
-        column.addWidget(self._empty, 1)
-        column.addWidget(self.list, 1)
+        top = hbox(self._back, fill(TextLabel(theme, tr("Archived"), bold=True)), spacing=theme.tokens.space_close)
+        set_vbox(self, top, fill(self._empty), fill(self.list), spacing=theme.tokens.space_close)
         self._back.clicked.connect(self.back_requested)
         self.list.opened.connect(self.opened)
         self.list.opened_in_background.connect(self.opened_in_background)

@@ -26,7 +26,7 @@ from PySide6.QtGui import (
     QPaintEvent,
     QResizeEvent,
 )
-from PySide6.QtWidgets import QApplication, QHBoxLayout, QLineEdit, QListView, QMenu, QStyleOptionViewItem, QWidget
+from PySide6.QtWidgets import QApplication, QLineEdit, QListView, QMenu, QStyleOptionViewItem, QWidget
 
 from errand.protocol.conversations import Conversation
 from errand.text.translation import tr
@@ -37,6 +37,7 @@ from errand.window.theme.theme import Theme
 from errand.window.views.shared.item_delegate import GROUP, HEADING, KEY, ItemDelegate
 from errand.window.views.sidebar.conversation_marks import ConversationMarks
 from errand.window.views.sidebar.conversation_model import ConversationModel, local_now
+from errand.window.widgets.boxes import STRETCH, BoxPart, set_hbox
 from errand.window.widgets.buttons import IconButton
 
 _Index = QModelIndex | QPersistentModelIndex
@@ -108,10 +109,12 @@ class StickyHeading(QWidget):
     def set_corner(self, widget: QWidget) -> None:
         """Put a widget at its right end, which stays when headings change."""
         self._corner = widget
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, self._theme.tokens.space_tight, 0, 0)
-        row.addStretch(1)
-        row.addWidget(widget, 0, Qt.AlignmentFlag.AlignBottom)
+        set_hbox(
+            self,
+            STRETCH,
+            BoxPart(widget, alignment=Qt.AlignmentFlag.AlignBottom),
+            margins=(0, self._theme.tokens.space_tight, 0, 0),
+        )
 
     def follow(self) -> None:
         """Call it after scrolling and after changes of the list."""

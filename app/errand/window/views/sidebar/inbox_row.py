@@ -15,6 +15,7 @@ from errand.text.translation import tr, trn, uncapitalised
 from errand.window.rows.asks.limit_field import LimitField
 from errand.window.theme.style import Tone, push_button, set_tool_tip
 from errand.window.theme.theme import Theme
+from errand.window.widgets.boxes import hbox, stretch, vbox
 from errand.window.widgets.buttons import ChoiceButton, IconButton
 from errand.window.widgets.code_excerpt import CodeExcerptView
 from errand.window.widgets.input.field_keys import ControlEnter
@@ -126,12 +127,7 @@ class AskDetailView(QWidget):
         allow, deny = push_button(yes, "primary"), push_button(no)
         set_tool_tip(allow, f"{yes} (A)")
         set_tool_tip(deny, f"{no} (D)")
-        row = QHBoxLayout()
-        row.setSpacing(self._theme.tokens.space_tight)
-        row.addWidget(allow)
-        row.addWidget(deny)
-        row.addStretch()
-        self._column.addLayout(row)
+        self._column.addLayout(hbox(allow, deny, stretch(0), spacing=self._theme.tokens.space_tight))
         self._yes = allow
         allow.clicked.connect(partial(self._on_decided, True))
         deny.clicked.connect(partial(self._on_decided, False))
@@ -318,10 +314,7 @@ class InboxRowView(QFrame):
             self.opened.emit()
 
     def _head(self, pulse: PulseTimer) -> QHBoxLayout:
-        words = QVBoxLayout()
-        words.setSpacing(0)
-        words.addWidget(self._title)
-        words.addWidget(self._detail)
+        words = vbox(self._title, self._detail, spacing=0)
         head = QHBoxLayout()
         head.setSpacing(self._theme.tokens.space_close)
         head.addWidget(self._dot, 0, Qt.AlignmentFlag.AlignVCenter)

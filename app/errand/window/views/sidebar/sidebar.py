@@ -4,7 +4,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QPoint, Qt, QTimer, Signal
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QMenu, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QMenu, QStackedWidget, QWidget
 
 from errand.client.safe_text import escape_hidden_line
 from errand.protocol.conversations import Conversation, ConversationSearchResult
@@ -20,6 +20,7 @@ from errand.window.views.sidebar.conversation_marks import ConversationMarks
 from errand.window.views.sidebar.inbox import InboxView
 from errand.window.views.sidebar.search_results import OPERATORS, SearchResultsView
 from errand.window.widgets.banner import BannerTone, BannerView
+from errand.window.widgets.boxes import STRETCH, at_left, fill, hbox, set_hbox, set_vbox
 from errand.window.widgets.buttons import IconButton, ShortcutToolTip
 from errand.window.widgets.containers import FitContentScrollView
 from errand.window.widgets.labels import TextLabel, one_line
@@ -129,13 +130,7 @@ class SidebarFoot(QWidget):
         self._settings = push_button(tr("Settings"), "quiet")
         self._help = IconButton(theme, "circle-question-mark", tr("Help"))
         self._hide = IconButton(theme, "panel-left", tr("Hide sidebar"))
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(theme.tokens.space_tight)
-        row.addWidget(self._settings)
-        row.addStretch(1)
-        row.addWidget(self._help)
-        row.addWidget(self._hide)
+        set_hbox(self, self._settings, STRETCH, self._help, self._hide, spacing=theme.tokens.space_tight)
         ShortcutToolTip(self._settings, tr("Settings"), "settings")
         ShortcutToolTip(self._hide, tr("Hide sidebar"), "sidebar")
         self._settings.clicked.connect(lambda: self.action_chosen.emit("settings"))
@@ -229,28 +224,23 @@ class SidebarView(QFrame):
 
     def _lay_out(self) -> None:
         tokens = self._theme.tokens
-        below = QVBoxLayout(self._home)
-        below.setContentsMargins(0, 0, 0, 0)
-        below.setSpacing(tokens.space_close)
-        below.addWidget(self._empty, 1)
-        below.addWidget(self.list, 1)
+        set_vbox(self._home, fill(self._empty), fill(self.list), spacing=tokens.space_close)
         self._stack.addWidget(self._home)
         self._stack.addWidget(self.results)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(tokens.space_close, tokens.space_close, tokens.space_close, tokens.space_tight)
-        column.setSpacing(tokens.space_close)
-        top = QHBoxLayout()
-        top.setSpacing(tokens.space_close)
-        top.addWidget(self.search, 1)
-        top.addWidget(self.new)
-        column.addLayout(top)
-        column.addWidget(self._inbox_scroll)
-        column.addWidget(self._stack, 1)
-        column.addWidget(self.undo)
-        column.addWidget(self.notice)
-        column.addWidget(self.proposed)
-        column.addWidget(self._archived, 0, Qt.AlignmentFlag.AlignLeft)
-        column.addWidget(self.foot)
+        top = hbox(fill(self.search), self.new, spacing=tokens.space_close)
+        set_vbox(
+            self,
+            top,
+            self._inbox_scroll,
+            fill(self._stack),
+            self.undo,
+            self.notice,
+            self.proposed,
+            at_left(self._archived),
+            self.foot,
+            spacing=tokens.space_close,
+            margins=(tokens.space_close, tokens.space_close, tokens.space_close, tokens.space_tight),
+        )
 
     def _connect(self) -> None:
         self.search.searched.connect(self._on_searched)

@@ -2,7 +2,7 @@
 
 from PySide6.QtCore import QPoint, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QPainter, QPainterPath, QPaintEvent
-from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QGridLayout, QSizePolicy, QVBoxLayout, QWidget
 
 from errand.client.number_format import tokens
 from errand.client.safe_text import plain
@@ -14,6 +14,7 @@ from errand.text.translation import grouped, tr, trn
 from errand.window.theme.style import Tone, push_button, set_style, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.views.usage.mode_switch import ModeSwitchView
+from errand.window.widgets.boxes import fill, hbox
 from errand.window.widgets.dialogs import move_on_screen
 from errand.window.widgets.labels import TextLabel
 
@@ -66,17 +67,10 @@ class ContextPopoverView(QFrame):
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(tokens.space_wide, tokens.space_normal, tokens.space_wide, tokens.space_normal)
         self._column.setSpacing(tokens.space_close)
-        task = QHBoxLayout()
-        task.addWidget(self._task, 1)
-        task.addWidget(self._mode)
-        self._column.addLayout(task)
+        self._column.addLayout(hbox(fill(self._task), self._mode))
         for part in (self._near_limit, self._title, self._total, self._bar, self._rows, self._explanation):
             self._column.addWidget(part)
-        footer = QHBoxLayout()
-        footer.setSpacing(tokens.space_close)
-        footer.addWidget(self._lock_reason, 1)
-        footer.addWidget(self._summarise)
-        self._column.addLayout(footer)
+        self._column.addLayout(hbox(fill(self._lock_reason), self._summarise, spacing=tokens.space_close))
 
     def show_task(self, task: Task) -> None:
         """Turns and tokens of the task, the mode it decided on itself, and the limits that it nears."""

@@ -18,6 +18,7 @@ from errand.window.theme.theme import Theme
 from errand.window.views.usage.chart import UsageChartView, make_bars
 from errand.window.views.usage.table import UsageTableView
 from errand.window.widgets.banner import BannerView
+from errand.window.widgets.boxes import STRETCH, fill, hbox, set_vbox, vbox
 from errand.window.widgets.dialogs import resize_on_screen
 from errand.window.widgets.empty_state import EmptyStateView
 from errand.window.widgets.labels import TextLabel
@@ -159,43 +160,38 @@ class UsageDialog(QDialog):
 
     def _lay_out(self) -> None:
         tokens = self._theme.tokens
-        head = QHBoxLayout()
-        head.setSpacing(tokens.space_close)
-        head.addWidget(TextLabel(self._theme, tr("Usage"), size=tokens.size_heading, bold=True))
-        head.addSpacing(tokens.space_wide)
-        head.addWidget(self.periods)
-        head.addStretch(1)
-        head.addWidget(self.copy_button)
+        head = hbox(
+            TextLabel(self._theme, tr("Usage"), size=tokens.size_heading, bold=True),
+            tokens.space_wide,
+            self.periods,
+            STRETCH,
+            self.copy_button,
+            spacing=tokens.space_close,
+        )
         for layer in (QWidget(), self._page(), self._empty, self._empty_period):
             self._stack.addWidget(layer)
-        inside = QVBoxLayout()
-        inside.setContentsMargins(tokens.space_far, tokens.space_wide, tokens.space_far, tokens.space_far)
-        inside.setSpacing(tokens.space_wide)
-        inside.addLayout(head)
-        inside.addWidget(self._stack, 1)
-        whole = QVBoxLayout(self)
-        whole.setContentsMargins(0, 0, 0, 0)
-        whole.setSpacing(0)
-        whole.addLayout(inside, 1)
-        whole.addWidget(self.banner)
+        inside = vbox(
+            head,
+            fill(self._stack),
+            spacing=tokens.space_wide,
+            margins=(tokens.space_far, tokens.space_wide, tokens.space_far, tokens.space_far),
+        )
+        set_vbox(self, fill(inside), self.banner, spacing=0)
 
     def _page(self) -> QWidget:
         tokens = self._theme.tokens
         page = QWidget()
-        titles = QHBoxLayout()
-        titles.addWidget(self._chart_title)
-        titles.addStretch(1)
-        titles.addWidget(self._bar_text)
-        column = QVBoxLayout(page)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(tokens.space_close)
-        column.addWidget(self.totals)
-        column.addWidget(self.note)
-        column.addSpacing(tokens.space_close)
-        column.addLayout(titles)
-        column.addWidget(self.chart)
-        column.addWidget(self.kinds)
-        column.addWidget(self.table, 1)
+        set_vbox(
+            page,
+            self.totals,
+            self.note,
+            tokens.space_close,
+            hbox(self._chart_title, STRETCH, self._bar_text),
+            self.chart,
+            self.kinds,
+            fill(self.table),
+            spacing=tokens.space_close,
+        )
         return page
 
     def _connect(self) -> None:

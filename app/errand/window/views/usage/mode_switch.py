@@ -1,11 +1,12 @@
 """The button that turns a task into a chat, or a chat into a task."""
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QHBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from errand.protocol.tasks import DecidedMode, Task
 from errand.text.translation import tr
 from errand.window.theme.style import push_button, set_tool_tip
+from errand.window.widgets.boxes import set_hbox
 
 _CHAT = (
     tr("Treat as chat"),
@@ -29,9 +30,7 @@ class ModeSwitchView(QWidget):
         self._wanted: DecidedMode = "chat"
         self._button = push_button("", "quiet")
         self._button.clicked.connect(self._on_clicked)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.addWidget(self._button)
+        set_hbox(self, self._button)
         self.hide()
 
     def show_task(self, task: Task | None) -> None:

@@ -1,7 +1,7 @@
 """Cleanup on the data page: orphaned and old archived conversations, counted before anything is deleted."""
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from errand.client.number_format import file_size
 from errand.protocol.conversations import CONVERSATION_CHANGE, ConversationChangeParams
@@ -20,6 +20,7 @@ from errand.text.translation import tr, trn
 from errand.window.theme.style import push_button
 from errand.window.theme.theme import Theme
 from errand.window.views.settings.page import EngineCalls
+from errand.window.widgets.boxes import STRETCH, hbox, set_vbox
 from errand.window.widgets.combo_box import ComboBox
 from errand.window.widgets.confirmation import ConfirmationView
 from errand.window.widgets.labels import TextLabel
@@ -56,14 +57,7 @@ class OrphansView(QWidget):
 
     def _lay_out(self, theme: Theme) -> None:
         tokens = theme.tokens
-        first = QHBoxLayout()
-        first.addWidget(self._list)
-        first.addStretch(1)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(tokens.space_close)
-        column.addLayout(first)
-        column.addWidget(self._question)
+        set_vbox(self, hbox(self._list, STRETCH), self._question, spacing=tokens.space_close)
 
     async def _load(self) -> None:
         found = await self._calls.call(DATA_ORPHANS, OrphansParams(limit=_MAX_ORPHANS))
@@ -147,17 +141,14 @@ class PruneView(QWidget):
 
     def _lay_out(self, theme: Theme) -> None:
         tokens = theme.tokens
-        ask = QHBoxLayout()
-        ask.setSpacing(tokens.space_close)
-        ask.addWidget(TextLabel(theme, tr("Archived and unchanged for")))
-        ask.addWidget(self._age)
-        ask.addWidget(self._count)
-        ask.addStretch(1)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(tokens.space_close)
-        column.addLayout(ask)
-        column.addWidget(self._question)
+        ask = hbox(
+            TextLabel(theme, tr("Archived and unchanged for")),
+            self._age,
+            self._count,
+            STRETCH,
+            spacing=tokens.space_close,
+        )
+        set_vbox(self, ask, self._question, spacing=tokens.space_close)
 
     async def _count_matches(self, days: int) -> None:
         found = await self._calls.call(DATA_PRUNE, DataPruneParams(days=days))

@@ -1,7 +1,7 @@
 """Sessions of other programs on this machine: found, shown, and taken in by choice."""
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QVBoxLayout, QWidget
 
 from errand.client.errors import CallError
 from errand.client.number_format import file_size
@@ -19,6 +19,7 @@ from errand.text.translation import tr, trn
 from errand.window.theme.style import check_box, push_button
 from errand.window.theme.theme import Theme
 from errand.window.views.settings.page import EngineCalls
+from errand.window.widgets.boxes import STRETCH, hbox, set_hbox, set_vbox
 from errand.window.widgets.containers import clear_layout
 from errand.window.widgets.labels import TextLabel
 
@@ -52,22 +53,10 @@ class FoundSessionsView(QWidget):
     def _lay_out(self) -> None:
         tokens = self._theme.tokens
         self._rows.setSpacing(tokens.space_close)
-        buttons = QHBoxLayout(self._buttons)
-        buttons.setContentsMargins(0, 0, 0, 0)
-        buttons.setSpacing(tokens.space_close)
-        buttons.addWidget(self._import)
-        buttons.addWidget(self._cancel)
-        buttons.addStretch(1)
-        first = QHBoxLayout()
-        first.addWidget(self.find_button)
-        first.addStretch(1)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(tokens.space_normal)
-        column.addLayout(first)
-        column.addWidget(self._said)
-        column.addLayout(self._rows)
-        column.addWidget(self._buttons)
+        set_hbox(self._buttons, self._import, self._cancel, STRETCH, spacing=tokens.space_close)
+        set_vbox(
+            self, hbox(self.find_button, STRETCH), self._said, self._rows, self._buttons, spacing=tokens.space_normal
+        )
 
     def _close(self) -> None:
         self._choices.clear()

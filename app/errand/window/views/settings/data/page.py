@@ -28,6 +28,7 @@ from errand.window.theme.theme import Theme
 from errand.window.views.settings.data.cleanup import OrphansView, PruneView
 from errand.window.views.settings.data.found_sessions import FoundSessionsView
 from errand.window.views.settings.page import EngineCalls, SettingsPageView
+from errand.window.widgets.boxes import at_top, fill, hbox, set_vbox
 from errand.window.widgets.containers import hairline
 from errand.window.widgets.labels import ElidedLabel, TextLabel
 
@@ -54,16 +55,15 @@ class StorageRowView(QWidget):
 
     def __init__(self, theme: Theme, part: DataPart, largest: int) -> None:
         super().__init__()
-        head = QHBoxLayout()
-        head.setSpacing(theme.tokens.space_normal)
-        head.addWidget(TextLabel(theme, tr(part.name), bold=True))
-        head.addWidget(ElidedLabel(theme, tr(part.about), tone="muted"), 1)
-        head.addWidget(TextLabel(theme, size_label(part)))
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(theme.tokens.space_tight)
-        column.addLayout(head)
-        column.addWidget(ShareBarView(theme, part.bytes / largest if largest else 0))
+        head = hbox(
+            TextLabel(theme, tr(part.name), bold=True),
+            fill(ElidedLabel(theme, tr(part.about), tone="muted")),
+            TextLabel(theme, size_label(part)),
+            spacing=theme.tokens.space_normal,
+        )
+        set_vbox(
+            self, head, ShareBarView(theme, part.bytes / largest if largest else 0), spacing=theme.tokens.space_tight
+        )
         set_tool_tip(self, part.server or part.path)
 
 
@@ -153,10 +153,7 @@ class DataPageView(SettingsPageView):
 
     def _lay_out(self) -> None:
         tokens = self.theme.tokens
-        head = QHBoxLayout()
-        head.setSpacing(tokens.space_close)
-        head.addWidget(self._path_label, 1)
-        head.addWidget(self._open, 0, Qt.AlignmentFlag.AlignTop)
+        head = hbox(fill(self._path_label), at_top(self._open), spacing=tokens.space_close)
         self.rows.addLayout(head)
         self.rows.addWidget(self._facts)
         self.rows.addLayout(self._parts)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QFormLayout, QHBoxLayout, QLineEdit
+from PySide6.QtWidgets import QFormLayout, QLineEdit
 
 from errand.protocol.settings import (
     KeySetParams,
@@ -17,6 +17,7 @@ from errand.protocol.settings import (
 from errand.text.translation import tr, trn
 from errand.window.theme.style import Tone, push_button, set_tool_tip
 from errand.window.theme.theme import Theme
+from errand.window.widgets.boxes import STRETCH, fill, hbox
 from errand.window.widgets.combo_box import ComboBox
 from errand.window.widgets.containers import Card
 from errand.window.widgets.labels import TextLabel
@@ -185,10 +186,6 @@ class ProviderFormCard(Card):
 
     def _lay_out(self) -> None:
         tokens = self._theme.tokens
-        key = QHBoxLayout()
-        key.setSpacing(tokens.space_close)
-        key.addWidget(self._key, 1)
-        key.addWidget(self._remove_key)
         form = self._form
         form.setHorizontalSpacing(tokens.space_wide)
         form.setVerticalSpacing(tokens.space_close)
@@ -197,12 +194,10 @@ class ProviderFormCard(Card):
         form.addRow(TextLabel(self._theme, tr("Type")), self._kind)
         form.addRow(TextLabel(self._theme, tr("Name")), self._name)
         form.addRow(TextLabel(self._theme, tr("Base URL")), self._address)
-        form.addRow(TextLabel(self._theme, tr("API key")), key)
-        buttons = QHBoxLayout()
-        buttons.setSpacing(tokens.space_close)
-        for button in (self._save, self._test, self._cancel):
-            buttons.addWidget(button)
-        buttons.addStretch(1)
+        form.addRow(
+            TextLabel(self._theme, tr("API key")), hbox(fill(self._key), self._remove_key, spacing=tokens.space_close)
+        )
+        buttons = hbox(self._save, self._test, self._cancel, STRETCH, spacing=tokens.space_close)
         self.body.setSpacing(tokens.space_normal)
         self.body.addWidget(self._title)
         self.body.addLayout(form)

@@ -1,7 +1,7 @@
 """The form that describes a model: id, name, context size, prices, and what it can do."""
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QFormLayout, QHBoxLayout, QLineEdit, QVBoxLayout
+from PySide6.QtWidgets import QFormLayout, QHBoxLayout, QLineEdit
 
 from errand.client.texts.limits import number_of
 from errand.protocol.settings import Model, ModelSaveParams, Provider
@@ -9,6 +9,7 @@ from errand.text.translation import tr
 from errand.window.stores.model_choice import model_name
 from errand.window.theme.style import check_box, push_button, set_style
 from errand.window.theme.theme import Theme
+from errand.window.widgets.boxes import set_vbox
 from errand.window.widgets.in_place_form import InPlaceFormView
 from errand.window.widgets.labels import TextLabel
 
@@ -112,13 +113,15 @@ class ModelFormView(InPlaceFormView):
         abilities.addStretch(1)
         form.addRow(TextLabel(self.theme, tr("Price")), prices)
         form.addRow(TextLabel(self.theme, tr("Supports")), abilities)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, tokens.space_close, 0, 0)
-        column.setSpacing(tokens.space_close)
-        column.addWidget(self._title)
-        column.addLayout(form)
-        column.addWidget(self._problem)
-        column.addLayout(self.row(self._save, self._cancel))
+        set_vbox(
+            self,
+            self._title,
+            form,
+            self._problem,
+            self.row(self._save, self._cancel),
+            spacing=tokens.space_close,
+            margins=(0, tokens.space_close, 0, 0),
+        )
 
     def _on_changed(self) -> None:
         wrong = {

@@ -1,7 +1,7 @@
 """Which models of a provider are offered: a list to tick, and a form for models of one's own."""
 
 from PySide6.QtCore import QSize, Qt, QTimer, Signal
-from PySide6.QtWidgets import QHBoxLayout, QListWidget, QListWidgetItem, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QListWidget, QListWidgetItem, QSizePolicy, QWidget
 
 from errand.protocol.settings import Model, ModelChooseParams, ModelRemoveParams, ModelSaveParams, Provider
 from errand.text.translation import grouped, tr
@@ -9,6 +9,7 @@ from errand.window.stores.model_choice import abilities_text, context_text, pric
 from errand.window.theme.style import plain_tool_tip, push_button, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.views.settings.providers.model_form import ModelFormView
+from errand.window.widgets.boxes import STRETCH, hbox, set_vbox
 from errand.window.widgets.labels import TextLabel
 from errand.window.widgets.search_field import SearchField
 
@@ -78,22 +79,20 @@ class ProviderModelsView(QWidget):
         self._search.setVisible(len(models) > _LONG)
         self._list.setVisible(bool(models))
         self._list.setFixedHeight(min(max(len(models), _SHORT), _LONG) * self._row_height + 2 * tokens.space_tight)
-        buttons = QHBoxLayout()
-        buttons.setSpacing(tokens.space_close)
-        for part in (self._add, self._edit, self._remove):
-            buttons.addWidget(part)
-        buttons.addStretch(1)
-        for part in (self._count, self._all, self._none):
-            buttons.addWidget(part)
+        buttons = hbox(
+            self._add, self._edit, self._remove, STRETCH, self._count, self._all, self._none, spacing=tokens.space_close
+        )
         for part in (self._edit, self._remove, self._all, self._none):
             part.setVisible(bool(models))
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, tokens.space_tight, 0, 0)
-        column.setSpacing(tokens.space_close)
-        column.addWidget(self._search)
-        column.addWidget(self._list)
-        column.addLayout(buttons)
-        column.addWidget(self.form)
+        set_vbox(
+            self,
+            self._search,
+            self._list,
+            buttons,
+            self.form,
+            spacing=tokens.space_close,
+            margins=(0, tokens.space_tight, 0, 0),
+        )
 
     def _connect(self) -> None:
         self._search.searched.connect(self._on_searched)

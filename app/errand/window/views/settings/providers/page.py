@@ -4,7 +4,7 @@ from collections.abc import Coroutine
 from functools import partial
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QHBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from errand.protocol.settings import (
     KEY_SET,
@@ -35,6 +35,7 @@ from errand.window.views.settings.page import EngineCalls, SettingsPageView
 from errand.window.views.settings.providers.form import ProviderFormCard, provider_kinds
 from errand.window.views.settings.providers.models_view import ProviderModelsView
 from errand.window.views.settings.providers.row import ProviderRowView
+from errand.window.widgets.boxes import STRETCH, set_hbox
 from errand.window.widgets.containers import hairline
 from errand.window.widgets.labels import TextLabel
 
@@ -70,11 +71,7 @@ class ProvidersPageView(SettingsPageView):
         self._refresh_button = push_button(_REFRESH)
         set_tool_tip(self._refresh_button, tr("Find local servers and update each provider's models"))
         self._buttons = QWidget()
-        buttons = QHBoxLayout(self._buttons)
-        buttons.setContentsMargins(0, 0, 0, 0)
-        for button in (self._add, self._refresh_button):
-            buttons.addWidget(button)
-        buttons.addStretch(1)
+        set_hbox(self._buttons, self._add, self._refresh_button, STRETCH)
         self.top.addWidget(self._buttons)
         self.top.addWidget(self._form)
         self._add.clicked.connect(self._on_add_clicked)

@@ -1,13 +1,14 @@
 """One provider: its state in words, and buttons to test, edit and remove it and to choose its models."""
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from errand.client.number_format import day_text
 from errand.protocol.settings import Model, Provider
 from errand.text.translation import tr, trn
 from errand.window.theme.style import Tone, push_button, set_tool_tip
 from errand.window.theme.theme import Theme
+from errand.window.widgets.boxes import STRETCH, hbox, vbox
 from errand.window.widgets.confirmation import ConfirmationView
 from errand.window.widgets.labels import TextLabel
 
@@ -80,20 +81,19 @@ class ProviderRowView(QWidget):
         first.setFocus(Qt.FocusReason.OtherFocusReason)
 
     def _lay_out(self, theme: Theme) -> None:
-        head = QHBoxLayout()
-        head.setSpacing(theme.tokens.space_close)
-        head.addWidget(self._title)
-        head.addWidget(self._kind)
-        head.addStretch(1)
-        for button in (self._test, self._models, self._edit, self._remove):
-            head.addWidget(button)
-        words = QVBoxLayout()
-        words.setSpacing(theme.tokens.space_tight)
-        words.addLayout(head)
-        words.addWidget(self._state)
+        head = hbox(
+            self._title,
+            self._kind,
+            STRETCH,
+            self._test,
+            self._models,
+            self._edit,
+            self._remove,
+            spacing=theme.tokens.space_close,
+        )
         self._column.setContentsMargins(0, 0, 0, 0)
         self._column.setSpacing(theme.tokens.space_close)
-        self._column.addLayout(words)
+        self._column.addLayout(vbox(head, self._state, spacing=theme.tokens.space_tight))
         self._column.addWidget(self._question)
 
     def _show_status(self, text: str, tone: Tone) -> None:
