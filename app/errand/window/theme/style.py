@@ -45,19 +45,23 @@ def focus_by_keys(control: QWidget) -> None:
     control.setFocusPolicy(Qt.FocusPolicy.TabFocus)
 
 
-def push_button(text: str, look: ButtonStyle = "plain") -> QPushButton:
-    """A button in the Tab order, also on systems that skip buttons; Enter presses it, as Space does."""
+def push_button(text: str, look: ButtonStyle = "plain", *, name: str = "") -> QPushButton:
+    """Return a button in the Tab order, also on systems that skip buttons. Enter presses it, as Space does.
+
+    Screen readers say `name` where the text alone does not say what the button is for.
+    """
     button = _EnterButton(text)
-    button.setAccessibleName(text)
+    button.setAccessibleName(name or text)
     button.setAutoDefault(False)
     focus_by_keys(button)
     set_style(button, "look", look)
     return button
 
 
-def check_box(text: str = "") -> QCheckBox:
-    """A check box in the Tab order."""
+def check_box(text: str = "", *, name: str = "") -> QCheckBox:
+    """Return a check box in the Tab order. Screen readers say `name` instead of its text."""
     box = QCheckBox(text)
+    box.setAccessibleName(name)
     focus_by_keys(box)
     return box
 

@@ -8,9 +8,10 @@ from PySide6.QtWidgets import QComboBox
 class ComboBox(QComboBox):
     """Ignores wheel events, and takes the focus only by a click or Tab."""
 
-    def __init__(self, choices: tuple[str, ...]) -> None:
+    def __init__(self, choices: tuple[str, ...], *, name: str = "") -> None:
         super().__init__()
         self.addItems(choices)
+        self.setAccessibleName(name)
         self.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
 

@@ -7,7 +7,8 @@ from PySide6.QtCore import QEvent, QObject, QPoint, QSize, Qt, QTimer
 from PySide6.QtGui import QGuiApplication, QKeyEvent, QPainter, QPaintEvent, QScreen, QShowEvent
 from PySide6.QtWidgets import QDialog, QMessageBox, QPushButton, QWidget
 
-from errand.window.theme.style import paint_rounded
+from errand.text.translation import tr
+from errand.window.theme.style import paint_rounded, set_style
 from errand.window.theme.theme import Theme
 from errand.window.widgets.input.reaction_time import ReactionTime
 
@@ -113,6 +114,29 @@ class QuestionDialog(QMessageBox):
     def _restore(self) -> None:
         if self._default is not None:
             self.setDefaultButton(self._default)
+
+
+class ConfirmDialog(QuestionDialog):
+    """A question with a button that goes ahead, and Cancel. `accepted` goes ahead; Esc cancels, and so does Enter.
+
+    With `is_danger` false the button that goes ahead looks like any other.
+    """
+
+    def __init__(
+        self, parent: QWidget, title: str, question: str, details: str, confirm: str, *, is_danger: bool = True
+    ) -> None:
+        super().__init__(parent)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setWindowTitle(title)
+        self.setTextFormat(Qt.TextFormat.PlainText)
+        self.setText(question)
+        self.setInformativeText(details)
+        self.confirm = self.addButton(confirm, QMessageBox.ButtonRole.AcceptRole)
+        cancel = self.addButton(tr("Cancel"), QMessageBox.ButtonRole.RejectRole)
+        if is_danger:
+            set_style(self.confirm, "look", "danger")
+        self.set_default(cancel)
+        self.setEscapeButton(cancel)
 
 
 @functools.cache

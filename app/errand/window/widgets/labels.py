@@ -39,6 +39,11 @@ class TextLabel(QLabel):
             self.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.setFont(theme.font(size or theme.tokens.size_base, mono=mono, bold=bold))
 
+    def show_text(self, text: str) -> None:
+        """Show the text. Without a text the label is hidden."""
+        self.setText(text)
+        self.setVisible(bool(text))
+
     def set_tone(self, tone: Tone) -> None:
         set_style(self, "tone", tone)
 

@@ -3,26 +3,19 @@
 from typing import get_args
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import (
-    QComboBox,
-    QDialog,
-    QFormLayout,
-    QLineEdit,
-    QMessageBox,
-    QSpinBox,
-    QWidget,
-)
+from PySide6.QtWidgets import QComboBox, QSpinBox, QWidget
 
 from errand.protocol.agents import Agent, Color, Personality
 from errand.protocol.conversations import TurnRule, TurnTaking
 from errand.text.translation import tr
 from errand.window.stores.conversation.agents import NewAgent
-from errand.window.theme.style import push_button, set_style, set_tool_tip
+from errand.window.theme.style import set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.views.agents.agents_bar import TURN_RULES
 from errand.window.widgets.agent_dot import COLOR_NAMES, agent_icon
-from errand.window.widgets.boxes import STRETCH, hbox, set_vbox, vbox
-from errand.window.widgets.dialogs import QuestionDialog
+from errand.window.widgets.boxes import vbox
+from errand.window.widgets.dialogs import ConfirmDialog
+from errand.window.widgets.form import FormDialog, form, line_edit
 from errand.window.widgets.labels import TextLabel
 
 _COLORS: tuple[Color, ...] = get_args(Color)
@@ -35,7 +28,7 @@ _MAX_NAME = 40
 _MAX_TURNS = 50
 
 
-class AddAgentDialog(QDialog):
+class AddAgentDialog(FormDialog):
     """`chosen` gives a `NewAgent`; Esc cancels."""
 
     chosen = Signal(object)
@@ -43,13 +36,10 @@ class AddAgentDialog(QDialog):
     def __init__(
         self, theme: Theme, personalities: tuple[Personality, ...], models: tuple[str, ...], parent: QWidget
     ) -> None:
-        super().__init__(parent)
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setWindowTitle(tr("Add agent"))
-        self._theme = theme
+        super().__init__(theme, tr("Add agent"), tr("Add"), parent)
         self._personalities = personalities
         self.personality, self.model, self.color = QComboBox(), QComboBox(), QComboBox()
-        self.name = QLineEdit()
+        self.name = line_edit(tr("Name"), max_length=_MAX_NAME)
         self._fill(models)
         self._lay_out()
         self.personality.currentIndexChanged.connect(self._show_personality)
@@ -70,42 +60,26 @@ class AddAgentDialog(QDialog):
 
     def _fill(self, models: tuple[str, ...]) -> None:
         for personality in self._personalities:
-            self.personality.addItem(agent_icon(personality.color, self._theme), personality.name, personality.id)
+            self.personality.addItem(agent_icon(personality.color, self.theme), personality.name, personality.id)
         self.model.addItem(tr("From personality"), "")
         for model in models:
             self.model.addItem(model, model)
         for color in _COLORS:
-            self.color.addItem(agent_icon(color, self._theme), COLOR_NAMES[color], color)
+            self.color.addItem(agent_icon(color, self.theme), COLOR_NAMES[color], color)
 
     def _lay_out(self) -> None:
-        tokens = self._theme.tokens
-        self.setMinimumWidth(tokens.column // 2)
-        self.name.setMaxLength(_MAX_NAME)
         fields = (
             (tr("Personality"), self.personality),
             (tr("Name"), self.name),
             (tr("Model"), self.model),
             (tr("Colour"), self.color),
         )
-        form = QFormLayout()
-        form.setHorizontalSpacing(tokens.space_wide)
-        form.setVerticalSpacing(tokens.space_close)
         for name, field in fields:
             field.setAccessibleName(name)
             field.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-            form.addRow(name, field)
-        add, cancel = push_button(tr("Add"), "primary"), push_button(tr("Cancel"))
-        add.clicked.connect(self._on_added)
-        cancel.clicked.connect(self.reject)
+        self.lay_out(TextLabel(self.theme, _ABOUT, tone="muted", wrap=True), form(self.theme, *fields))
+        self.confirm.clicked.connect(self._on_added)
         self.name.returnPressed.connect(self._on_added)
-        set_vbox(
-            self,
-            TextLabel(self._theme, _ABOUT, tone="muted", wrap=True),
-            form,
-            hbox(STRETCH, cancel, add),
-            spacing=tokens.space_wide,
-            margins=(tokens.space_far, tokens.space_wide, tokens.space_far, tokens.space_wide),
-        )
 
     def _show_personality(self) -> None:
         """Takes name and colour from the personality."""
@@ -119,33 +93,26 @@ class AddAgentDialog(QDialog):
         self.accept()
 
 
-class RemoveAgentDialog(QuestionDialog):
-    """`accepted` removes it; Enter and Esc cancel."""
+class RemoveAgentDialog(ConfirmDialog):
+    """`accepted` removes the agent."""
 
     def __init__(self, name: str, parent: QWidget) -> None:
-        super().__init__(parent)
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setWindowTitle(tr("Remove agent"))
-        self.setTextFormat(Qt.TextFormat.PlainText)
-        self.setText(tr("Remove {name} from this conversation?").format(name=name))
-        self.setInformativeText(tr("Its messages and branches stay. Its interrupted tasks can't be resumed."))
-        remove = self.addButton(tr("Remove"), QMessageBox.ButtonRole.AcceptRole)
-        keep = self.addButton(tr("Cancel"), QMessageBox.ButtonRole.RejectRole)
-        set_style(remove, "look", "danger")
-        self.set_default(keep)
-        self.setEscapeButton(keep)
+        super().__init__(
+            parent,
+            tr("Remove agent"),
+            tr("Remove {name} from this conversation?").format(name=name),
+            tr("Its messages and branches stay. Its interrupted tasks can't be resumed."),
+            tr("Remove"),
+        )
 
 
-class TurnOrderDialog(QDialog):
+class TurnOrderDialog(FormDialog):
     """`chosen` gives the new `TurnTaking`; Esc cancels."""
 
     chosen = Signal(object)
 
     def __init__(self, theme: Theme, turns: TurnTaking, agents: tuple[Agent, ...], parent: QWidget) -> None:
-        super().__init__(parent)
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setWindowTitle(tr("Turn order"))
-        self._theme = theme
+        super().__init__(theme, tr("Turn order"), tr("Save"), parent)
         self.rule, self.moderator, self.limit = QComboBox(), QComboBox(), QSpinBox()
         self._about = TextLabel(theme, size=theme.tokens.size_small, tone="muted", wrap=True)
         for rule, (name, _) in TURN_RULES.items():
@@ -174,30 +141,21 @@ class TurnOrderDialog(QDialog):
         return tuple(TURN_RULES)[self.rule.currentIndex()]
 
     def _lay_out(self) -> None:
-        tokens = self._theme.tokens
-        self.setMinimumWidth(tokens.column // 2)
+        tokens = self.theme.tokens
         self.limit.lineEdit().setTextMargins(tokens.space_close, 0, tokens.space_close, 0)  # QSS cannot
         set_tool_tip(self.limit, tr("After this many replies in a row they wait for you"))
-        form = QFormLayout()
-        form.setHorizontalSpacing(tokens.space_wide)
-        form.setVerticalSpacing(tokens.space_close)
-        form.addRow(tr("Who replies"), vbox(self.rule, self._about, spacing=tokens.space_tight))
-        form.addRow(tr("Moderator"), self.moderator)
-        form.addRow(tr("Replies in a row"), self.limit)
         names = {self.rule: tr("Who replies"), self.moderator: tr("Moderator"), self.limit: tr("Replies in a row")}
         for field, name in names.items():
             field.setAccessibleName(name)
             field.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        save, cancel = push_button(tr("Save"), "primary"), push_button(tr("Cancel"))
-        save.clicked.connect(self._on_saved)
-        cancel.clicked.connect(self.reject)
-        set_vbox(
-            self,
-            form,
-            hbox(STRETCH, cancel, save),
-            spacing=tokens.space_wide,
-            margins=(tokens.space_far, tokens.space_wide, tokens.space_far, tokens.space_wide),
+        fields = form(
+            self.theme,
+            (names[self.rule], vbox(self.rule, self._about, spacing=tokens.space_tight)),
+            (names[self.moderator], self.moderator),
+            (names[self.limit], self.limit),
         )
+        self.lay_out(fields)
+        self.confirm.clicked.connect(self._on_saved)
 
     def _show_rule(self) -> None:
         self._about.setText(TURN_RULES[self._rule][1])

@@ -50,8 +50,7 @@ class ApprovalModeView(QWidget):
         self._has_sandbox = False
         self.words: dict[QPushButton, str] = {}
         self.mode_button = push_button("", "quiet")
-        self.leave_plan_button = push_button("", "quiet")
-        self.leave_plan_button.setAccessibleName(_LEAVE_PLAN)
+        self.leave_plan_button = push_button("", "quiet", name=_LEAVE_PLAN)
         set_tool_tip(self.leave_plan_button, tr("Let the agent make changes again, asking first (Shift+Tab)"))
         set_hbox(self, self.mode_button, self.leave_plan_button, spacing=0)
         self.mode_button.clicked.connect(self.open_panel)
@@ -140,10 +139,9 @@ class ApprovalModeDialog(FramelessDialog):
     def _button(self, mode: ApproveMode) -> QPushButton:
         name, about = approval_mode_text(mode, has_sandbox=self._has_sandbox)
         is_current = mode == self._mode
-        button = push_button(name, "quiet")
+        button = push_button(name, "quiet", name=tr("{name}, selected").format(name=name) if is_current else name)
         tone = "waiting" if mode == "all" else "text"
         button.setIcon(self._theme.icon("check" if is_current else _ICONS[mode], tone))
-        button.setAccessibleName(tr("{name}, selected").format(name=name) if is_current else name)
         button.setAccessibleDescription(about)
         button.clicked.connect(partial(self._on_clicked, mode))
         return button

@@ -74,8 +74,10 @@ class BackgroundOutputDialog(QDialog):
         self.field = QLineEdit()
         self.field.setAccessibleName(tr("Input for the command"))
         self.field.setPlaceholderText(tr("Type input, press Enter to send"))
-        self.send_button, self.interrupt_button = push_button(tr("Send")), push_button("Ctrl+C")
-        self.interrupt_button.setAccessibleName(tr("Send Ctrl+C to interrupt the program"))
+        self.send_button, self.interrupt_button = (
+            push_button(tr("Send")),
+            push_button("Ctrl+C", name=tr("Send Ctrl+C to interrupt the program")),
+        )
         self._typing = QWidget()
         self._lay_out()
         resize_on_screen(self, _SIZE.width(), _SIZE.height())

@@ -5,18 +5,23 @@ from functools import partial
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QColor
-from PySide6.QtWidgets import QDialog, QFormLayout, QLineEdit, QListWidgetItem, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLineEdit, QListWidgetItem, QWidget
 from shiboken6 import isValid
 
 from errand.client.safe_text import escape_hidden, escape_hidden_line
-from errand.protocol.servers import McpPromptListParams, McpPromptListResult, McpPromptParams, McpServerPrompt
+from errand.protocol.servers import (
+    McpPromptArgument,
+    McpPromptListParams,
+    McpPromptListResult,
+    McpPromptParams,
+    McpServerPrompt,
+)
 from errand.text.translation import tr
 from errand.window.stores.tools import ToolStore
-from errand.window.theme.style import push_button
 from errand.window.theme.theme import Theme
 from errand.window.views.composer.completion_list import CompletionListView
 from errand.window.views.composer.prompt_edit import PromptEditView
-from errand.window.widgets.boxes import STRETCH, hbox
+from errand.window.widgets.form import FormDialog, form, line_edit
 from errand.window.widgets.labels import TextLabel, one_line
 
 _MAX_SHOWN = 8
@@ -146,7 +151,7 @@ def _line(one: McpServerPrompt) -> str:
     return one_line(f"{name}   {about}" if about else name, _MAX_LINE_LENGTH)
 
 
-class PromptArgumentsDialog(QDialog):
+class PromptArgumentsDialog(FormDialog):
     """The values of a prompt's arguments. `filled` gives the text that the server made of them."""
 
     filled = Signal(str)
@@ -154,58 +159,41 @@ class PromptArgumentsDialog(QDialog):
     def __init__(
         self, theme: Theme, tools: ToolStore, chosen: McpServerPrompt, workspace: str | None, parent: QWidget
     ) -> None:
-        super().__init__(parent)
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setWindowTitle(one_line(escape_hidden_line(_name(chosen)), _MAX_NAME_LENGTH))
+        super().__init__(theme, one_line(escape_hidden_line(_name(chosen)), _MAX_NAME_LENGTH), tr("Insert"), parent)
         self._tools = tools
         self._chosen = chosen
         self._workspace = workspace
         self._fields: dict[str, QLineEdit] = {}
         self._problem = TextLabel(theme, tone="failed", wrap=True)
         self._problem.hide()
-        self._insert, cancel = push_button(tr("Insert"), "primary"), push_button(tr("Cancel"))
-        self._lay_out(theme, cancel)
-        self._insert.clicked.connect(self._on_insert)
-        cancel.clicked.connect(self.reject)
+        self._lay_out()
+        self.confirm.clicked.connect(self._on_insert)
         self._on_edited()
 
-    def _lay_out(self, theme: Theme, cancel: QWidget) -> None:
-        tokens = theme.tokens
-        self.setMinimumWidth(tokens.column // 2)
-        form = QFormLayout()
-        form.setHorizontalSpacing(tokens.space_wide)
-        form.setVerticalSpacing(tokens.space_close)
-        for argument in self._chosen.prompt.arguments:
-            name = one_line(escape_hidden_line(argument.name), _MAX_NAME_LENGTH)
-            field = self._fields[argument.name] = QLineEdit()
-            field.setAccessibleName(name)
-            field.setMaxLength(_MAX_VALUE_LENGTH)
-            about = escape_hidden_line(argument.description)
-            field.setPlaceholderText(
-                about if argument.required else tr("{about} (optional)").format(about=about).strip()
-            )
-            field.textChanged.connect(self._on_edited)
-            field.returnPressed.connect(self._on_insert)
-            form.addRow(name, field)
-        buttons = hbox(STRETCH, cancel, self._insert)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(tokens.space_far, tokens.space_wide, tokens.space_far, tokens.space_wide)
-        column.setSpacing(tokens.space_wide)
-        if about := escape_hidden(self._chosen.prompt.description):
-            column.addWidget(TextLabel(theme, about, tone="muted", wrap=True))
-        column.addLayout(form)
-        column.addWidget(self._problem)
-        column.addLayout(buttons)
+    def _lay_out(self) -> None:
+        fields = form(self.theme, *(self._field(argument) for argument in self._chosen.prompt.arguments))
+        about = escape_hidden(self._chosen.prompt.description)
+        heading = (TextLabel(self.theme, about, tone="muted", wrap=True),) if about else ()
+        self.lay_out(*heading, fields, self._problem)
+
+    def _field(self, argument: McpPromptArgument) -> tuple[str, QLineEdit]:
+        name = one_line(escape_hidden_line(argument.name), _MAX_NAME_LENGTH)
+        about = escape_hidden_line(argument.description)
+        hint = about if argument.required else tr("{about} (optional)").format(about=about).strip()
+        field = self._fields[argument.name] = line_edit(name, hint, max_length=_MAX_VALUE_LENGTH)
+        field.textChanged.connect(self._on_edited)
+        field.returnPressed.connect(self._on_insert)
+        return name, field
 
     def _on_edited(self) -> None:
         self._problem.hide()
         needed = [one.name for one in self._chosen.prompt.arguments if one.required]
-        self._insert.setEnabled(all(self._fields[name].text().strip() for name in needed))
+        self.confirm.setEnabled(all(self._fields[name].text().strip() for name in needed))
 
     def _on_insert(self) -> None:
-        if not self._insert.isEnabled():
+        if not self.confirm.isEnabled():
             return
-        self._insert.setEnabled(False)
+        self.confirm.setEnabled(False)
         given = {name: field.text() for name, field in self._fields.items() if field.text().strip()}
         params = prompt_params(self._chosen, self._workspace, given)
         self._tools.fill_prompt(params, self._on_filled, self._on_failed)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from PySide6.QtCore import QPoint, Qt, Signal
-from PySide6.QtWidgets import QComboBox, QFormLayout, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QComboBox, QLineEdit, QWidget
 
 from errand.client.texts.limits import number_of
 from errand.client.texts.task_options import THINKING_LEVELS
@@ -17,6 +17,7 @@ from errand.window.theme.style import plain_tool_tip, push_button, set_style, se
 from errand.window.theme.theme import Theme
 from errand.window.widgets.boxes import STRETCH, hbox, set_vbox, vbox
 from errand.window.widgets.dialogs import FramelessDialog, move_on_screen
+from errand.window.widgets.form import form
 from errand.window.widgets.labels import ElidedLabel, TextLabel
 
 MODES: dict[TaskMode, tuple[str, str]] = {
@@ -88,31 +89,26 @@ class TaskOptionsDialog(FramelessDialog):
         self.budget.setAccessibleName(tr("Budget in dollars"))
         self.budget.setPlaceholderText(tr("No limit"))
         set_tool_tip(self.budget, tr("The task pauses and asks when it has cost this much"))
-        form = QFormLayout()
-        form.setHorizontalSpacing(tokens.space_wide)
-        form.setVerticalSpacing(tokens.space_close)
-        form.addRow(tr("Personality"), self.personality)
-        form.addRow(tr("Model"), self.model)
-        form.addRow(tr("Thinking level"), self.thinking)
-        form.addRow(tr("Mode"), self._with_explanation(self.mode, self._mode_about))
-        form.addRow(tr("Network"), self._with_explanation(self.network, self._network_about))
-        form.addRow(tr("Budget ($)"), self.budget)
-        form.addRow(tr("Folder"), ElidedLabel(self._theme, self._options.workspace or tr("New folder")))
+        folder = ElidedLabel(self._theme, self._options.workspace or tr("New folder"))
+        fields = form(
+            self._theme,
+            (tr("Personality"), self.personality),
+            (tr("Model"), self.model),
+            (tr("Thinking level"), self.thinking),
+            (tr("Mode"), vbox(self.mode, self._mode_about, spacing=tokens.space_tight)),
+            (tr("Network"), vbox(self.network, self._network_about, spacing=tokens.space_tight)),
+            (tr("Budget ($)"), self.budget),
+            (tr("Folder"), folder),
+        )
         space = tokens.space_wide
         set_vbox(
             self,
             TextLabel(self._theme, tr("Next task"), bold=True),
-            form,
-            self._agent_buttons(),
+            fields,
+            hbox(self.several, self.agent, STRETCH, spacing=tokens.space_close),
             spacing=tokens.space_normal,
             margins=(space, space, space, space),
         )
-
-    def _agent_buttons(self) -> QHBoxLayout:
-        return hbox(self.several, self.agent, STRETCH, spacing=self._theme.tokens.space_close)
-
-    def _with_explanation(self, box: QComboBox, about: TextLabel) -> QVBoxLayout:
-        return vbox(box, about, spacing=self._theme.tokens.space_tight)
 
     def _connect(self) -> None:
         self.personality.activated.connect(self._on_personality_chosen)

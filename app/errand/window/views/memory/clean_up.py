@@ -4,15 +4,16 @@ from datetime import UTC, datetime, timedelta
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QFormLayout, QHBoxLayout, QSpinBox, QWidget
+from PySide6.QtWidgets import QSpinBox, QWidget
 
 from errand.protocol.memory import MemoryPruneParams, MemoryStatsResult
 from errand.text.translation import grouped, tr, trn
 from errand.window.theme.style import push_button
 from errand.window.theme.theme import Theme
+from errand.window.widgets.boxes import STRETCH, hbox
 from errand.window.widgets.combo_box import ComboBox
 from errand.window.widgets.confirmation import ConfirmationView
-from errand.window.widgets.labels import TextLabel
+from errand.window.widgets.form import form
 
 _AGES = {tr("30 days"): 30, tr("90 days"): 90, tr("6 months"): 182, tr("1 year"): 365, tr("2 years"): 730}
 _BY_AGE, _BY_COUNT = tr("Older than"), tr("All but the newest")
@@ -30,34 +31,27 @@ class CleanUpView(QWidget):
         super().__init__()
         self._stats: MemoryStatsResult | None = None
         self._pending = MemoryPruneParams()
-        self._rule = ComboBox((_BY_AGE, _BY_COUNT))
-        self._rule.setAccessibleName(tr("Vectors to remove"))
-        self._age = ComboBox(tuple(_AGES))
+        self._rule = ComboBox((_BY_AGE, _BY_COUNT), name=tr("Vectors to remove"))
+        self._age = ComboBox(tuple(_AGES), name=tr("Age of the vectors to remove"))
         self._age.setCurrentText(tr("1 year"))
-        self._age.setAccessibleName(tr("Age of the vectors to remove"))
         self._kept = QSpinBox()
         self._kept.setRange(0, _MAX_KEPT)
         self._kept.setValue(_DEFAULT_KEPT)
         self._kept.setSingleStep(1000)
         self._kept.setGroupSeparatorShown(True)
         self._kept.setAccessibleName(tr("Number of vectors to keep"))
-        self._prune = push_button(tr("Prune…"))
-        self._prune.setAccessibleName(tr("Remove old vectors"))
-        self._prune_yes, prune_no = push_button(tr("Remove"), "danger"), push_button(tr("Cancel"))
-        self._prune_question = ConfirmationView(theme, self._prune_yes, prune_no)
-        self._rebuild = push_button(tr("Rebuild…"))
-        self._rebuild.setAccessibleName(tr("Rebuild index"))
-        self._rebuild_yes, rebuild_no = push_button(tr("Rebuild"), "danger"), push_button(tr("Cancel"))
-        self._rebuild_question = ConfirmationView(theme, self._rebuild_yes, rebuild_no)
-        self._safe = (prune_no, rebuild_no)
+        self._prune = push_button(tr("Prune…"), name=tr("Remove old vectors"))
+        prune = push_button(tr("Remove"), "danger")
+        self._prune_question = ConfirmationView(theme, prune, opener=self._prune)
+        self._rebuild = push_button(tr("Rebuild…"), name=tr("Rebuild index"))
+        rebuild = push_button(tr("Rebuild"), "danger")
+        self._rebuild_question = ConfirmationView(theme, rebuild, opener=self._rebuild)
         self._lay_out(theme)
         self._rule.currentIndexChanged.connect(self._on_rule_changed)
         self._prune.clicked.connect(self._on_prune_clicked)
-        self._prune_yes.clicked.connect(self._on_prune_confirmed)
+        prune.clicked.connect(self._on_prune_confirmed)
         self._rebuild.clicked.connect(self._on_rebuild_clicked)
-        self._rebuild_yes.clicked.connect(self._on_rebuild_confirmed)
-        for button in self._safe:
-            button.clicked.connect(self.close_questions)
+        rebuild.clicked.connect(self._on_rebuild_confirmed)
         self._on_rule_changed()
 
     def show_stats(self, stats: MemoryStatsResult) -> None:
@@ -80,26 +74,14 @@ class CleanUpView(QWidget):
         else:
             super().keyPressEvent(event)
 
-    def allow_again(self) -> None:
-        """The engine refused: the questions are asked anew."""
-        self.close_questions()
-
     def _lay_out(self, theme: Theme) -> None:
-        tokens = theme.tokens
-        prune, rebuild = QHBoxLayout(), QHBoxLayout()
-        for row, widgets in ((prune, (self._rule, self._age, self._kept, self._prune)), (rebuild, (self._rebuild,))):
-            row.setSpacing(tokens.space_close)
-            for widget in widgets:
-                row.addWidget(widget)
-            row.addStretch(1)
-        form = QFormLayout(self)
-        form.setContentsMargins(0, 0, 0, 0)
-        form.setSpacing(tokens.space_close)
-        form.setLabelAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
-        form.addRow(TextLabel(theme, tr("Vectors")), prune)
-        form.addRow(self._prune_question)
-        form.addRow(TextLabel(theme, tr("Index")), rebuild)
-        form.addRow(self._rebuild_question)
+        space = theme.tokens.space_close
+        vectors = hbox(self._rule, self._age, self._kept, self._prune, STRETCH, spacing=space)
+        index = hbox(self._rebuild, STRETCH)
+        layout = form(theme, (tr("Vectors"), vectors), (tr("Index"), index), column_spacing=space)
+        layout.insertRow(1, self._prune_question)
+        layout.addRow(self._rebuild_question)
+        self.setLayout(layout)
 
     def _on_rule_changed(self) -> None:
         by_age = self._rule.currentText() == _BY_AGE
@@ -122,7 +104,7 @@ class CleanUpView(QWidget):
                 max(0, known - kept),
             )
             text = f"{question.format(kept=grouped(kept))} {_STAY}"
-        self._prune_question.ask(text, self._safe[0])
+        self._prune_question.ask(text)
 
     def _on_prune_confirmed(self) -> None:
         self._prune.setFocus()  # the answers are about to be hidden
@@ -138,7 +120,7 @@ class CleanUpView(QWidget):
             entries,
         )
         about = tr("This runs in the background. Until it's done, searches find less.")
-        self._rebuild_question.ask(f"{question} {about}", self._safe[1])
+        self._rebuild_question.ask(f"{question} {about}")
 
     def _on_rebuild_confirmed(self) -> None:
         self.close_questions()

@@ -57,15 +57,15 @@ class EntryView(QWidget):
         self._source, self._pin = push_button(tr("Go to source")), push_button(tr("Pin as fact…"))
         self._forget = push_button(tr("Forget…"))
         self._form = FactFormView(theme, facts)
-        self._confirm, self._keep = push_button(tr("Forget permanently"), "danger"), push_button(tr("Cancel"))
-        self._question = ConfirmationView(theme, self._confirm, self._keep)
+        confirm, cancel = push_button(tr("Forget permanently"), "danger"), push_button(tr("Cancel"))
+        self._question = ConfirmationView(theme, confirm, cancel=cancel)
         self._buttons = QWidget()
         self._lay_out()
         self._source.clicked.connect(self.source_requested)
         self._pin.clicked.connect(self._on_pin_clicked)
         self._forget.clicked.connect(self.ask_to_forget)
-        self._confirm.clicked.connect(self._on_forget_confirmed)
-        self._keep.clicked.connect(self._on_kept)
+        confirm.clicked.connect(self._on_forget_confirmed)
+        cancel.clicked.connect(self._on_forget_cancelled)
         self._form.closed.connect(self._on_form_closed)
         self._form.done.connect(self._on_pinned)
 
@@ -110,13 +110,12 @@ class EntryView(QWidget):
     def show_preview(self, found: MemoryPreviewForgetResult) -> None:
         """Ask about what would go, unless the question was taken back meanwhile."""
         if not self._question.isHidden():
-            self._confirm.setEnabled(True)
-            self._question.ask(forget_question(found), self._keep)
+            self._question.ask(forget_question(found))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Escape takes a question back; the dialog stays open."""
         if event.key() == Qt.Key.Key_Escape and not self._question.isHidden():
-            self._on_kept()
+            self._question.cancel()
         else:
             super().keyPressEvent(event)
 
@@ -154,12 +153,10 @@ class EntryView(QWidget):
         self._pin.setFocus()
 
     def _on_forget_confirmed(self) -> None:
-        self._confirm.setEnabled(False)
         self._question.show_text(tr("Forgetting…"))
         self.forget_requested.emit()
 
-    def _on_kept(self) -> None:
-        self._question.hide()
+    def _on_forget_cancelled(self) -> None:
         self._buttons.show()
         self._forget.setFocus()
 

@@ -3,7 +3,7 @@
 from functools import partial
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QFileDialog, QLineEdit
+from PySide6.QtWidgets import QFileDialog
 
 from errand.client.safe_text import plain
 from errand.protocol.memory import MAX_FACT_LENGTH, Fact, FactScope, MemoryPinParams
@@ -13,6 +13,7 @@ from errand.window.theme.style import push_button
 from errand.window.theme.theme import Theme
 from errand.window.widgets.boxes import set_vbox
 from errand.window.widgets.combo_box import ComboBox
+from errand.window.widgets.form import line_edit
 from errand.window.widgets.in_place_form import InPlaceFormView
 from errand.window.widgets.labels import TextLabel
 
@@ -30,17 +31,11 @@ class FactFormView(InPlaceFormView):
         self._base = MemoryPinParams()  # what the fields do not have: the id, or where it was said
         self._before: Fact | None = None
         self._opening = 0  # an answer to what was sent before may arrive when something else is open
-        self._text = QLineEdit()
-        self._text.setMaxLength(MAX_FACT_LENGTH)
-        self._text.setAccessibleName(tr("Fact"))
-        self._text.setPlaceholderText(tr("For example: Answer in British English."))
-        self._scope = ComboBox(tuple(SCOPES.values()))
-        self._scope.setAccessibleName(tr("Where the fact applies"))
-        self._folder = QLineEdit()
-        self._folder.setAccessibleName(tr("Folder for the fact"))
-        self._folder.setPlaceholderText("/home/…")
-        self._choose = push_button(tr("Choose…"))
-        self._choose.setAccessibleName(tr("Choose folder for the fact"))
+        hint = tr("For example: Answer in British English.")
+        self._text = line_edit(tr("Fact"), hint, max_length=MAX_FACT_LENGTH)
+        self._scope = ComboBox(tuple(SCOPES.values()), name=tr("Where the fact applies"))
+        self._folder = line_edit(tr("Folder for the fact"), "/home/…")
+        self._choose = push_button(tr("Choose…"), name=tr("Choose folder for the fact"))
         self._save, self._cancel = push_button(tr("Pin"), "primary"), push_button(tr("Cancel"), "quiet")
         self._problem = TextLabel(theme, tone="failed", wrap=True)
         self._lay_out()
@@ -100,8 +95,7 @@ class FactFormView(InPlaceFormView):
         self._say("")
 
     def _say(self, text: str) -> None:
-        self._problem.setText(text)
-        self._problem.setVisible(bool(text))
+        self._problem.show_text(text)
 
     def _on_choose_clicked(self) -> None:
         folder = QFileDialog.getExistingDirectory(self, tr("Folder for the fact"), self._folder.text())

@@ -60,8 +60,7 @@ class FactRowView(QWidget):
         self._edit.setFocus()
 
     def _button(self, name: str, text: str, do: Callable[[], None], *, primary: bool = False) -> QPushButton:
-        button = push_button(name, "primary" if primary else "plain")
-        button.setAccessibleName(f"{name.rstrip('… ')}: {text}")
+        button = push_button(name, "primary" if primary else "plain", name=f"{name.rstrip('… ')}: {text}")
         button.clicked.connect(lambda _=False: do())
         return button
 

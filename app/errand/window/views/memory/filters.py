@@ -34,16 +34,13 @@ class MemoryFilterView(QWidget):
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
-        self._kind = ComboBox((tr("All types"), *(many for _, many in KINDS.values())))
-        self._kind.setAccessibleName(tr("Type"))
+        self._kind = ComboBox((tr("All types"), *(many for _, many in KINDS.values())), name=tr("Type"))
         self._places = [MemoryFilter()]  # as they are offered
-        self._place = ComboBox((_EVERYWHERE,))
-        self._place.setAccessibleName(tr("Location"))
+        self._place = ComboBox((_EVERYWHERE,), name=tr("Location"))
         self._place.setMinimumContentsLength(_PLACE_CHARACTERS)
         self._place.setSizeAdjustPolicy(ComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         self._place.view().setTextElideMode(Qt.TextElideMode.ElideMiddle)
-        self._period = ComboBox(tuple(_PERIODS))
-        self._period.setAccessibleName(tr("Time"))
+        self._period = ComboBox(tuple(_PERIODS), name=tr("Time"))
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(theme.tokens.space_close)

@@ -3,7 +3,7 @@
 from functools import partial
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QFileDialog, QFormLayout, QProgressBar, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFileDialog, QProgressBar, QVBoxLayout, QWidget
 
 from errand.client.number_format import file_size
 from errand.client.safe_text import escape_hidden_line, plain
@@ -16,6 +16,7 @@ from errand.window.views.memory.clean_up import CleanUpView
 from errand.window.views.memory.texts import download_text, left_out_text, log_line, model_text
 from errand.window.widgets.boxes import at_left, fill, set_hbox, set_vbox
 from errand.window.widgets.containers import clear_layout, hairline, vertical_scroll_area
+from errand.window.widgets.form import form
 from errand.window.widgets.labels import TextLabel
 
 _LEFT_OUT = tr(
@@ -58,9 +59,10 @@ class ModelView(QWidget):
         self._text = TextLabel(theme, wrap=True)
         self._folder = TextLabel(theme, size=theme.tokens.size_small, tone="muted", mono=True, wrap=True)
         self._progress = ProgressView(theme, tr("Embedding model download"))
-        self._start, self._cancel = push_button(tr("Download"), "primary"), push_button(tr("Cancel"))
-        self._start.setAccessibleName(tr("Download the embedding model"))
-        self._cancel.setAccessibleName(tr("Cancel download"))
+        self._start, self._cancel = (
+            push_button(tr("Download"), "primary", name=tr("Download the embedding model")),
+            push_button(tr("Cancel"), name=tr("Cancel download")),
+        )
         set_vbox(
             self,
             self._text,
@@ -118,14 +120,15 @@ class NumbersView(QWidget):
             name: TextLabel(theme)
             for name in (tr("Entries"), tr("With vectors"), tr("Pruned"), tr("Search index"), tr("Vectors"))
         }
-        form = QFormLayout()
-        form.setContentsMargins(0, 0, 0, 0)
-        form.setHorizontalSpacing(theme.tokens.space_far)
-        form.setVerticalSpacing(theme.tokens.space_tight)
-        form.setLabelAlignment(Qt.AlignmentFlag.AlignLeft)
-        for name, value in self._values.items():
-            form.addRow(TextLabel(theme, name, tone="muted"), value)
-        set_vbox(self, self._problem, self._progress, form, spacing=theme.tokens.space_close)
+        tokens = theme.tokens
+        numbers = form(
+            theme,
+            *self._values.items(),
+            spacing=tokens.space_tight,
+            column_spacing=tokens.space_far,
+            label_tone="muted",
+        )
+        set_vbox(self, self._problem, self._progress, numbers, spacing=theme.tokens.space_close)
 
     @property
     def texts(self) -> dict[str, str]:
@@ -177,8 +180,7 @@ class LeftOutView(QWidget):
 
     def _row(self, folder: LeftOutFolder) -> QWidget:
         name = escape_hidden_line(folder.path)
-        back = push_button(tr("Include"))
-        back.setAccessibleName(tr("Include in memory: {name}").format(name=name))
+        back = push_button(tr("Include"), name=tr("Include in memory: {name}").format(name=name))
         back.clicked.connect(partial(self._store.take_back, folder.path))
         view = QWidget()
         set_hbox(
@@ -234,7 +236,7 @@ class StatePageView(QWidget):
         state.pruned.connect(self._on_pruned)
         state.rebuilding.connect(lambda: self.notified.emit(tr("Rebuilding the index in the background.")))
         state.failed.connect(self.model.allow_again)
-        state.failed.connect(self.clean_up.allow_again)
+        state.failed.connect(self.clean_up.close_questions)
         self.model.download_wanted.connect(state.download)
         self.clean_up.rebuild_wanted.connect(state.rebuild)
         self.clean_up.prune_wanted.connect(state.prune)

@@ -38,9 +38,7 @@ class ReviewHeadView(QWidget):
             TextLabel(theme, size=size, tone="done"),
             TextLabel(theme, size=size, tone="failed"),
         )
-        self.task_choice, self.step_choice = ComboBox(()), ComboBox(())
-        self.task_choice.setAccessibleName(tr("Task"))
-        self.step_choice.setAccessibleName(tr("Step"))
+        self.task_choice, self.step_choice = ComboBox((), name=tr("Task")), ComboBox((), name=tr("Step"))
         self.undo, self.redo = push_button(tr("Undo all"), "quiet"), push_button(tr("Redo all"), "quiet")
         self._copy = IconButton(theme, "copy", tr("Copy all as patch"))
         self._layout = IconButton(theme, "columns-2", tr("Show side by side"))

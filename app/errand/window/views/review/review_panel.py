@@ -240,8 +240,7 @@ class ReviewPanelView(QWidget):
         self.diff.setFocus()
 
     def _show_note(self, file: ChangedFile, note: str) -> None:
-        self._note.setText(file.note or note)
-        self._note.setVisible(bool(file.note or note))
+        self._note.show_text(file.note or note)
 
     def _show_position(self) -> None:
         self.file_head.show_position(*self.diff.position)

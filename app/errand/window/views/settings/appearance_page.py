@@ -3,7 +3,7 @@
 from functools import partial
 
 from PySide6.QtGui import QFontDatabase
-from PySide6.QtWidgets import QButtonGroup, QFormLayout, QRadioButton
+from PySide6.QtWidgets import QButtonGroup, QRadioButton
 
 from errand.text.translation import tr
 from errand.window.theme.style import focus_by_keys
@@ -12,6 +12,7 @@ from errand.window.views.settings.page import SettingsPageView
 from errand.window.widgets.boxes import fill, hbox
 from errand.window.widgets.combo_box import ComboBox
 from errand.window.widgets.containers import hairline
+from errand.window.widgets.form import form
 from errand.window.widgets.labels import TextLabel
 
 _MODES: tuple[tuple[Mode, str], ...] = (
@@ -49,8 +50,7 @@ class AppearancePageView(SettingsPageView):
 
     def _add_zoom(self) -> None:
         theme = self.theme
-        self._zoom = ComboBox(tuple(f"{percent} %" for percent in ZOOMS))
-        self._zoom.setAccessibleName(tr("Zoom"))
+        self._zoom = ComboBox(tuple(f"{percent} %" for percent in ZOOMS), name=tr("Zoom"))
         self._zoom.activated.connect(self._on_zoom_chosen)
         theme.changed.connect(self._on_theme_changed)
         self._on_theme_changed()
@@ -65,18 +65,11 @@ class AppearancePageView(SettingsPageView):
     def _add_font(self) -> None:
         theme = self.theme
         self.rows.addWidget(TextLabel(theme, tr("Conversation text"), bold=True))
-        self._family = ComboBox((_SYSTEM_FONT, *QFontDatabase.families()))
-        self._family.setAccessibleName(tr("Font"))
+        self._family = ComboBox((_SYSTEM_FONT, *QFontDatabase.families()), name=tr("Font"))
         self._family.setCurrentText(theme.reading_family or _SYSTEM_FONT)
-        self._size = ComboBox(tuple(f"{size} px" for size in _SIZES))
-        self._size.setAccessibleName(tr("Size"))
+        self._size = ComboBox(tuple(f"{size} px" for size in _SIZES), name=tr("Size"))
         self._size.setCurrentText(f"{theme.reading_size} px")
-        form = QFormLayout()
-        form.setHorizontalSpacing(theme.tokens.space_wide)
-        form.setVerticalSpacing(theme.tokens.space_close)
-        form.addRow(TextLabel(theme, tr("Font")), self._family)
-        form.addRow(TextLabel(theme, tr("Size")), self._size)
-        self.rows.addLayout(form)
+        self.rows.addLayout(form(theme, (tr("Font"), self._family), (tr("Size"), self._size)))
         self._family.activated.connect(self._on_font_chosen)
         self._size.activated.connect(self._on_font_chosen)
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Literal
 
 from PySide6.QtCore import QSize, Qt, QUrl, Signal
 from PySide6.QtGui import QDesktopServices, QShowEvent
-from PySide6.QtWidgets import QDialog, QFormLayout, QListWidget, QListWidgetItem, QStackedWidget, QWidget
+from PySide6.QtWidgets import QDialog, QListWidget, QListWidgetItem, QStackedWidget, QWidget
 
 from errand.client.number_format import duration
 from errand.protocol.base import EmptyParams
@@ -20,6 +20,7 @@ from errand.window.views.settings.page import EngineCalls, SettingsPageView
 from errand.window.views.shared.actions import ShortcutStore
 from errand.window.widgets.boxes import STRETCH, fill, hbox, set_hbox
 from errand.window.widgets.dialogs import resize_on_screen
+from errand.window.widgets.form import form
 from errand.window.widgets.labels import TextLabel
 
 if TYPE_CHECKING:
@@ -61,11 +62,8 @@ class AboutPageView(SettingsPageView):
         super().__init__(theme, tr("About"), tr("Hand work to AI agents and stay in charge."))
         self._calls = calls
         self._facts_view = QWidget()
-        self._facts = QFormLayout(self._facts_view)
-        self._facts.setContentsMargins(0, 0, 0, 0)
-        self._facts.setHorizontalSpacing(theme.tokens.space_wide)
-        self._facts.setVerticalSpacing(theme.tokens.space_close)
-        self._facts.setLabelAlignment(Qt.AlignmentFlag.AlignLeft)
+        self._facts = form(theme)
+        self._facts_view.setLayout(self._facts)
         self.rows.addWidget(self._facts_view)
         again = push_button(tr("Refresh"))
         again.clicked.connect(self.load)

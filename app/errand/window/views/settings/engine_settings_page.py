@@ -200,8 +200,7 @@ class SettingView(QWidget):
             self._problem = TextLabel(self._theme, tone="failed", wrap=True)
             self._words.insertWidget(self._words.count() - 1, self._problem)
         if self._problem is not None:
-            self._problem.setText(problem)
-            self._problem.setVisible(bool(problem))
+            self._problem.show_text(problem)
         set_style(self._control, "state", "wrong" if problem else "")
 
     def _change(self, value: JsonValue) -> None:

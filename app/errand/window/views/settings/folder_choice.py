@@ -25,8 +25,7 @@ class FolderChoiceView(QWidget):
         """`none` stands for no folder, `name` is read by screen readers."""
         super().__init__()
         self._calls = calls
-        self._choice = ComboBox((none,))
-        self._choice.setAccessibleName(name)
+        self._choice = ComboBox((none,), name=name)
         self._choice.setMinimumContentsLength(_CHARACTERS)
         self._choice.setSizeAdjustPolicy(ComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         self._choice.view().setTextElideMode(Qt.TextElideMode.ElideMiddle)

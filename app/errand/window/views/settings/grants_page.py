@@ -52,17 +52,17 @@ class GrantRowView(QWidget):
             bold=True,
             tone="failed" if self._is_denial else "done",
         )
-        self._check = push_button(tr("Check…"), "quiet")
-        self._check.setAccessibleName(tr("Check recent calls: {rule}").format(rule=escape_hidden(grant.exact)))
+        self._check = push_button(
+            tr("Check…"), "quiet", name=tr("Check recent calls: {rule}").format(rule=escape_hidden(grant.exact))
+        )
         self._check.clicked.connect(self.check_requested)
         self._covered = CodeExcerptView(theme, tr("Matching calls"), most_lines=_MAX_CALLS)
         self._covered.hide()
-        self._revoke = push_button(tr("Revoke…"))
-        self._revoke.setAccessibleName(tr("Revoke {rule}").format(rule=escape_hidden(grant.exact)))
-        self._confirm = push_button(tr("Revoke"), "danger")
-        self._confirm.setAccessibleName(tr("Confirm: revoke {rule}").format(rule=escape_hidden(grant.exact)))
-        self._keep = push_button(tr("Cancel"))
-        self._keep.setAccessibleName(tr("Cancel: keep {rule}").format(rule=escape_hidden(grant.exact)))
+        self._revoke = push_button(tr("Revoke…"), name=tr("Revoke {rule}").format(rule=escape_hidden(grant.exact)))
+        self._confirm = push_button(
+            tr("Revoke"), "danger", name=tr("Confirm: revoke {rule}").format(rule=escape_hidden(grant.exact))
+        )
+        self._keep = push_button(tr("Cancel"), name=tr("Cancel: keep {rule}").format(rule=escape_hidden(grant.exact)))
         self._revoke.clicked.connect(self._on_revoke_clicked)
         self._confirm.clicked.connect(self._on_revoked)
         self._keep.clicked.connect(self._on_keep_clicked)

@@ -4,19 +4,20 @@ import shlex
 from functools import partial
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QFormLayout, QHBoxLayout, QLineEdit, QPushButton, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QWidget
 
 from errand.client.safe_text import escape_hidden, escape_hidden_line
 from errand.protocol.servers import McpSaveParams, McpServer
 from errand.text.translation import tr, trn
 from errand.text.visible_text import command_text
-from errand.window.theme.style import ButtonStyle, Tone, check_box, push_button
+from errand.window.theme.style import Tone, check_box, push_button
 from errand.window.theme.theme import Theme
-from errand.window.widgets.boxes import STRETCH, hbox, set_vbox
+from errand.window.widgets.boxes import set_vbox
 from errand.window.widgets.code_excerpt import CodeExcerptView
 from errand.window.widgets.confirmation import ConfirmationView
 from errand.window.widgets.containers import Card
+from errand.window.widgets.form import form, line_edit
+from errand.window.widgets.in_place_form import InPlaceFormView
 from errand.window.widgets.labels import TextLabel
 
 _ABOUT = tr(
@@ -87,8 +88,7 @@ class McpServerRowView(QWidget):
         self._fingerprint = server.fingerprint
         self._new_issuer = server.new_issuer
         self._name = escape_hidden_line(server.name)
-        self._switch = check_box(tr("On"))
-        self._switch.setAccessibleName(tr("Use {name}").format(name=self._name))
+        self._switch = check_box(tr("On"), name=tr("Use {name}").format(name=self._name))
         self._state = TextLabel(theme, wrap=True)
         self._origin = TextLabel(theme, tone="muted", wrap=True)
         self._started = CodeExcerptView(
@@ -107,25 +107,25 @@ class McpServerRowView(QWidget):
         self._address = CodeExcerptView(
             theme, tr("Sign-in address of {name}").format(name=self._name), most_lines=_ADDRESS_LINES
         )
-        confirm = tr("Remove {name} and its keys").format(name=self._name)
-        self._removal, keep = self._question(tr("Remove"), "danger", confirm, tr("Keep"))
-        confirm = tr("Confirm trust in {name}").format(name=self._name)
-        self._trusting, decline = self._question(tr("Trust"), "primary", confirm, tr("Not now"))
-        confirm, decline = push_button(tr("Send the client secret"), "primary"), push_button(tr("Don't send it"))
-        confirm.setAccessibleName(tr("Send the client secret of {name}").format(name=self._name))
-        self._sending = ConfirmationView(theme, confirm, decline)
-        confirm.clicked.connect(lambda: self.issuer_allowed.emit(self._new_issuer))
-        for button in (confirm, decline):
-            button.clicked.connect(self._sending.hide)
-        self._login.clicked.connect(lambda: self._on_login(decline))
+        remove = push_button(tr("Remove"), "danger", name=tr("Remove {name} and its keys").format(name=self._name))
+        self._removal = ConfirmationView(theme, remove, cancel=self._refusal(tr("Keep")))
+        trust = push_button(tr("Trust"), "primary", name=tr("Confirm trust in {name}").format(name=self._name))
+        self._trusting = ConfirmationView(theme, trust, cancel=self._refusal(tr("Not now")))
+        send_name = tr("Send the client secret of {name}").format(name=self._name)
+        send = push_button(tr("Send the client secret"), "primary", name=send_name)
+        self._sending = ConfirmationView(theme, send, cancel=push_button(tr("Don't send it")))
+        remove.clicked.connect(self.remove_requested)
+        trust.clicked.connect(partial(self.trusted.emit, True))
+        send.clicked.connect(lambda: self.issuer_allowed.emit(self._new_issuer))
+        self._login.clicked.connect(self._on_login_clicked)
         self._name_buttons()
         self._lay_out()
         self._switch.clicked.connect(self.switched)
         self._log_button.clicked.connect(self.log_requested)
         self._restart.clicked.connect(self.restart_requested)
         question = tr("Remove {name} and its keys?").format(name=self._name)
-        self._remove.clicked.connect(lambda: self._removal.ask(question, keep))
-        self._trust.clicked.connect(lambda: self._trusting.ask(_TRUST, decline))
+        self._remove.clicked.connect(partial(self._removal.ask, question))
+        self._trust.clicked.connect(partial(self._trusting.ask, _TRUST))
         self._distrust.clicked.connect(partial(self.trusted.emit, False))
         self._cancel.clicked.connect(self.login_cancelled)
         self._logout.clicked.connect(self.logout_requested)
@@ -174,12 +174,12 @@ class McpServerRowView(QWidget):
         self._address.set_text(server.login_address)
         self._address.setVisible(is_waiting)
 
-    def _on_login(self, decline: QPushButton) -> None:
+    def _on_login_clicked(self) -> None:
         if not self._new_issuer:
             self.login_requested.emit()
             return
-        question = tr("Send your client secret to {issuer}?").format(issuer=escape_hidden_line(self._new_issuer))
-        self._sending.ask(question, decline)
+        issuer = escape_hidden_line(self._new_issuer)
+        self._sending.ask(tr("Send your client secret to {issuer}?").format(issuer=issuer))
 
     def show_log(self, text: str) -> None:
         self._log.set_text(escape_hidden(text) or _NO_LOG)
@@ -190,15 +190,8 @@ class McpServerRowView(QWidget):
         self._log.hide()
         self._log_button.setText(tr("Show log"))
 
-    def _question(self, yes: str, style: ButtonStyle, name: str, no: str) -> tuple[ConfirmationView, QPushButton]:
-        confirm, refuse = push_button(yes, style), push_button(no)
-        confirm.setAccessibleName(name)
-        refuse.setAccessibleName(f"{no}: {self._name}")
-        question = ConfirmationView(self._theme, confirm, refuse)
-        confirm.clicked.connect(question.hide)
-        confirm.clicked.connect(self.remove_requested if style == "danger" else partial(self.trusted.emit, True))
-        refuse.clicked.connect(question.hide)
-        return question, refuse
+    def _refusal(self, text: str) -> QPushButton:
+        return push_button(text, name=f"{text}: {self._name}")
 
     def _name_buttons(self) -> None:
         self._log_button.setAccessibleName(tr("Log of {name}").format(name=self._name))
@@ -237,45 +230,39 @@ def _what(server: McpServer) -> str:
     return server.started if server.workspace else command_text(server.command) or server.url
 
 
-class McpServerForm(Card):
-    """Name and command or address of a new server. Hidden until `open_form`.
-
-    `entered` gives the params of `mcp/save`, `closed` says that the form was hidden.
-    """
+class McpServerForm(InPlaceFormView):
+    """The name and the command or address of a new server. `entered` gives the params of `mcp/save`."""
 
     entered = Signal(object)
-    closed = Signal()
 
     def __init__(self, theme: Theme) -> None:
         super().__init__(theme)
-        self._name, self._what, self._client, self._port = (QLineEdit() for _ in range(4))
-        self._name.setAccessibleName(tr("Server name"))
-        self._what.setAccessibleName(tr("Server command or address"))
-        self._what.setPlaceholderText("uvx mcp-server-time")
-        self._name.setPlaceholderText("time")
-        self._client.setAccessibleName(tr("Sign-in client ID"))
-        self._client.setPlaceholderText(tr("Only if you registered Errand with the server"))
-        self._port.setAccessibleName(tr("Sign-in port"))
-        self._port.setPlaceholderText(tr("8765 if registered for http://127.0.0.1:8765/callback"))
+        self._name = line_edit(tr("Server name"), "time")
+        self._what = line_edit(tr("Server command or address"), "uvx mcp-server-time")
+        self._client = line_edit(tr("Sign-in client ID"), tr("Only if you registered Errand with the server"))
+        self._port = line_edit(tr("Sign-in port"), tr("8765 if registered for http://127.0.0.1:8765/callback"))
         self._problem = TextLabel(theme, tone="failed", wrap=True)
         self._problem.hide()
         self._add, cancel = push_button(tr("Add server"), "primary"), push_button(tr("Cancel"))
-        fields = self._fields = QFormLayout()
-        fields.setSpacing(theme.tokens.space_close)
-        fields.addRow(tr("Name"), self._name)
-        fields.addRow(tr("Command or address"), self._what)
-        fields.addRow(tr("Client ID"), self._client)
-        fields.addRow(tr("Port"), self._port)
-        self.body.addWidget(TextLabel(theme, _ABOUT, tone="muted", wrap=True))
-        self.body.addLayout(fields)
-        self.body.addWidget(self._problem)
-        self.body.addLayout(hbox(self._add, cancel, STRETCH, spacing=theme.tokens.space_close))
+        self._fields = form(
+            theme,
+            (tr("Name"), self._name),
+            (tr("Command or address"), self._what),
+            (tr("Client ID"), self._client),
+            (tr("Port"), self._port),
+            column_spacing=theme.tokens.space_close,
+        )
+        card = Card(theme)
+        card.body.addWidget(TextLabel(theme, _ABOUT, tone="muted", wrap=True))
+        card.body.addLayout(self._fields)
+        card.body.addWidget(self._problem)
+        card.body.addLayout(self.row(self._add, cancel))
+        set_vbox(self, card)
         self._add.clicked.connect(self._on_entered)
         for field in (self._name, self._what, self._client, self._port):
             field.textChanged.connect(self._on_edited)
             field.returnPressed.connect(self._on_entered)
         cancel.clicked.connect(self.close_form)
-        self.hide()
 
     def open_form(self) -> None:
         self._on_edited()
@@ -285,19 +272,11 @@ class McpServerForm(Card):
     def close_form(self) -> None:
         for field in (self._name, self._what, self._client, self._port):
             field.clear()
-        self.hide()
-        self.closed.emit()
+        super().close_form()
 
     def show_problem(self, text: str) -> None:
         self._problem.setText(text)
         self._problem.show()
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Escape closes the form, not the dialog around it."""
-        if event.key() == Qt.Key.Key_Escape:
-            self.close_form()
-        else:
-            super().keyPressEvent(event)
 
     def _on_edited(self) -> None:
         self._problem.hide()

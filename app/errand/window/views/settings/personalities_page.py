@@ -34,9 +34,10 @@ class PersonalityRowView(QWidget):
     def __init__(self, theme: Theme, personality: Personality, shipped: Personality | None) -> None:
         super().__init__()
         tokens = theme.tokens
-        edit, duplicate = push_button(tr("Edit")), push_button(tr("Duplicate"))
-        edit.setAccessibleName(tr("Edit {name}").format(name=personality.name))
-        duplicate.setAccessibleName(tr("Duplicate {name}").format(name=personality.name))
+        edit, duplicate = (
+            push_button(tr("Edit"), name=tr("Edit {name}").format(name=personality.name)),
+            push_button(tr("Duplicate"), name=tr("Duplicate {name}").format(name=personality.name)),
+        )
         edit.clicked.connect(self._on_edited)
         duplicate.clicked.connect(self._on_duplicated)
         name = QHBoxLayout()
@@ -101,9 +102,10 @@ class PersonalitiesPageView(SettingsPageView):
 
     def _lay_out(self) -> None:
         tokens = self.theme.tokens
-        new, import_button = push_button(tr("New…"), "primary"), push_button(tr("Import…"))
-        new.setAccessibleName(tr("New personality"))
-        import_button.setAccessibleName(tr("Import personality"))
+        new, import_button = (
+            push_button(tr("New…"), "primary", name=tr("New personality")),
+            push_button(tr("Import…"), name=tr("Import personality")),
+        )
         new.clicked.connect(self._on_new)
         import_button.clicked.connect(self._on_import)
         set_hbox(self._actions, new, import_button, STRETCH, spacing=tokens.space_close)

@@ -6,7 +6,7 @@ from typing import get_args
 import msgspec
 from PySide6.QtCore import QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QIcon, QPainter, QPixmap
-from PySide6.QtWidgets import QCheckBox, QFormLayout, QHBoxLayout, QLineEdit, QPlainTextEdit, QWidget
+from PySide6.QtWidgets import QCheckBox, QPlainTextEdit, QWidget
 
 from errand.client.texts.limits import number_of
 from errand.client.texts.task_options import THINKING_LEVELS
@@ -17,10 +17,11 @@ from errand.window.theme.style import check_box, push_button, set_style, set_too
 from errand.window.theme.theme import Theme
 from errand.window.views.settings.model_field import ModelField
 from errand.window.widgets.agent_dot import COLOR_NAMES, paint_agent_dot
-from errand.window.widgets.boxes import set_vbox
+from errand.window.widgets.boxes import STRETCH, fill, hbox, set_vbox
 from errand.window.widgets.buttons import IconButton
 from errand.window.widgets.combo_box import ComboBox
-from errand.window.widgets.containers import FlowLayout
+from errand.window.widgets.containers import FlowLayout, clear_layout
+from errand.window.widgets.form import form, line_edit
 from errand.window.widgets.labels import TextLabel
 
 _COLORS: tuple[Color, ...] = get_args(Color)
@@ -106,7 +107,7 @@ class PersonalityEditorView(QWidget):
         self._base = Personality(id="", name="", system_prompt="")
         self._shipped: Personality | None = None
         self._is_new = False
-        self._name = QLineEdit()
+        self._name = line_edit(tr("Name"), max_length=100)
         self._prompt = QPlainTextEdit()
         self._chosen_model = ""
         self._model = ModelField(theme, models, tr("Model"), tr("Default model"), has_default=True)
@@ -146,13 +147,10 @@ class PersonalityEditorView(QWidget):
 
     def show_problem(self, text: str) -> None:
         """The rejected values stay in the fields."""
-        self._problem.setText(text)
-        self._problem.setVisible(bool(text))
+        self._problem.show_text(text)
 
     def _name_fields(self) -> None:
         tokens = self._theme.tokens
-        self._name.setAccessibleName(tr("Name"))
-        self._name.setMaxLength(100)
         self._prompt.setAccessibleName(tr("System prompt"))
         self._prompt.setPlaceholderText(_PROMPT_HINT)
         self._prompt.setTabChangesFocus(True)
@@ -163,32 +161,27 @@ class PersonalityEditorView(QWidget):
 
     def _lay_out(self) -> None:
         tokens = self._theme.tokens
-        form, model = QFormLayout(), QHBoxLayout()
-        model.setSpacing(0)
-        model.addWidget(self._model, 1)
-        model.addWidget(self._default_model)
-        form.setHorizontalSpacing(tokens.space_wide)
-        form.setVerticalSpacing(tokens.space_normal)
-        form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
-        form.addRow(TextLabel(self._theme, tr("Name")), self._name)
-        form.addRow(TextLabel(self._theme, tr("Colour")), self._color)
-        form.addRow(TextLabel(self._theme, tr("Prompt")), self._prompt)
-        form.addRow(TextLabel(self._theme, tr("Model")), model)
-        form.addRow(TextLabel(self._theme, tr("Tools")), self._tool_row)
-        form.addRow(TextLabel(self._theme, tr("Thinking level")), self._thinking)
-        form.addRow(TextLabel(self._theme, tr("Temperature")), self._temperature)
-        buttons, answer = QHBoxLayout(), QHBoxLayout()
-        for row in (buttons, answer):
-            row.setSpacing(tokens.space_close)
-        for button in (self._save, self._back):
-            buttons.addWidget(button)
-        buttons.addStretch(1)
-        for button in (self._restore, self._export, self._delete):
-            buttons.addWidget(button)
-        answer.addWidget(self._question, 1)
-        answer.addWidget(self._yes)
-        answer.addWidget(self._no)
-        set_vbox(self, form, self._problem, buttons, answer, spacing=tokens.space_normal)
+        space = tokens.space_close
+        fields = form(
+            self._theme,
+            (tr("Name"), self._name),
+            (tr("Colour"), self._color),
+            (tr("Prompt"), self._prompt),
+            (tr("Model"), hbox(fill(self._model), self._default_model, spacing=0)),
+            (tr("Tools"), self._tool_row),
+            (tr("Thinking level"), self._thinking),
+            (tr("Temperature"), self._temperature),
+            spacing=tokens.space_normal,
+        )
+        left, right = (self._save, self._back), (self._restore, self._export, self._delete)
+        set_vbox(
+            self,
+            fields,
+            self._problem,
+            hbox(*left, STRETCH, *right, spacing=space),
+            hbox(fill(self._question), self._yes, self._no, spacing=space),
+            spacing=tokens.space_normal,
+        )
 
     def _connect(self) -> None:
         self._name.textChanged.connect(self._on_changed)
@@ -225,11 +218,7 @@ class PersonalityEditorView(QWidget):
         self._on_changed()
 
     def _show_tools(self, tools: tuple[str, ...]) -> None:
-        while (item := self._tool_row.takeAt(0)) is not None:
-            widget = item.widget()
-            if widget is not None:
-                widget.hide()
-                widget.deleteLater()
+        clear_layout(self._tool_row)
         self._tools = {}
         for name in tools:
             box = self._tools[name] = check_box(name)

@@ -70,12 +70,10 @@ class RuleFormView(InPlaceFormView):
     def __init__(self, theme: Theme, calls: EngineCalls) -> None:
         super().__init__(theme)
         self._calls = calls
-        self._kind = ComboBox(tuple(_KINDS))
-        self._kind.setAccessibleName(tr("Rule type"))
+        self._kind = ComboBox(tuple(_KINDS), name=tr("Rule type"))
         self._text, self._folder = QLineEdit(), QLineEdit()
         self._folder_name = TextLabel(theme)
-        self._choose = push_button(tr("Choose…"))
-        self._choose.setAccessibleName(tr("Choose folder"))
+        self._choose = push_button(tr("Choose…"), name=tr("Choose folder"))
         self._add = push_button(tr("Add rule"), "primary")
         self._check = push_button(tr("Check the last 100 calls"))
         self._cancel = push_button(tr("Cancel"), "quiet")
@@ -101,8 +99,7 @@ class RuleFormView(InPlaceFormView):
         self._kind.setFocus()
 
     def show_result(self, text: str) -> None:
-        self._result.setText(text)
-        self._result.setVisible(bool(text))
+        self._result.show_text(text)
 
     def _lay_out(self) -> None:
         set_vbox(

@@ -1,7 +1,7 @@
 """All of a skill to look at, and the form that installs one after it was shown."""
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFileDialog, QVBoxLayout, QWidget
 
 from errand.client.safe_text import escape_hidden_line
 from errand.client.texts.skills import file_lines, source_text, text_parts
@@ -17,9 +17,11 @@ from errand.text.translation import tr
 from errand.window.theme.style import push_button
 from errand.window.theme.theme import Theme
 from errand.window.views.settings.page import EngineCalls
+from errand.window.widgets.boxes import hbox, set_vbox
 from errand.window.widgets.code_excerpt import CodeExcerptView
 from errand.window.widgets.combo_box import ComboBox
 from errand.window.widgets.containers import clear_layout
+from errand.window.widgets.form import line_edit
 from errand.window.widgets.in_place_form import InPlaceFormView
 from errand.window.widgets.labels import TextLabel
 
@@ -57,20 +59,17 @@ class SkillInstallView(InPlaceFormView):
         self._calls = calls
         self._shown: SkillPreview | None = None
         self._is_reading = False
-        self._source, self._path, self._ref = QLineEdit(), QLineEdit(), QLineEdit()
-        for field, name, placeholder in (
-            (self._source, tr("Folder or address"), tr("Folder or https:// address of a Git repository")),
-            (self._path, tr("Subfolder"), tr("Subfolder (optional)")),
-            (self._ref, tr("Branch or tag"), tr("Branch or tag (optional)")),
-        ):
-            field.setAccessibleName(name)
-            field.setPlaceholderText(placeholder)
+        self._source = line_edit(tr("Folder or address"), tr("Folder or https:// address of a Git repository"))
+        self._path = line_edit(tr("Subfolder"), tr("Subfolder (optional)"))
+        self._ref = line_edit(tr("Branch or tag"), tr("Branch or tag (optional)"))
+        for field in (self._source, self._path, self._ref):
             field.textEdited.connect(self._on_edited)
             field.returnPressed.connect(self._on_show_clicked)
-        self._choices = ComboBox(())
-        self._choices.setAccessibleName(tr("Skills"))
-        self._choose, self._show_button = push_button(tr("Choose…")), push_button(tr("Preview"))
-        self._choose.setAccessibleName(tr("Choose skill folder"))
+        self._choices = ComboBox((), name=tr("Skills"))
+        self._choose, self._show_button = (
+            push_button(tr("Choose…"), name=tr("Choose skill folder")),
+            push_button(tr("Preview")),
+        )
         self._install, self._cancel = push_button(tr("Install"), "primary"), push_button(tr("Cancel"), "quiet")
         self._result = TextLabel(theme, wrap=True)
         self._place = QVBoxLayout()
@@ -94,23 +93,19 @@ class SkillInstallView(InPlaceFormView):
 
     def _lay_out(self) -> None:
         close = self.theme.tokens.space_close
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(close)
-        for widgets in ((self._source, self._choose), (self._path, self._ref)):
-            row = QHBoxLayout()
-            row.setSpacing(close)
-            for widget in widgets:
-                row.addWidget(widget)
-            column.addLayout(row)
-        column.addWidget(self._choices)
-        column.addLayout(self._place)
-        column.addWidget(self._result)
-        column.addLayout(self.row(self._show_button, self._install, self._cancel))
+        set_vbox(
+            self,
+            hbox(self._source, self._choose, spacing=close),
+            hbox(self._path, self._ref, spacing=close),
+            self._choices,
+            self._place,
+            self._result,
+            self.row(self._show_button, self._install, self._cancel),
+            spacing=close,
+        )
 
     def _say(self, text: str) -> None:
-        self._result.setText(text)
-        self._result.setVisible(bool(text))
+        self._result.show_text(text)
 
     def _clear(self) -> None:
         """Nothing is shown, so nothing can be installed."""

@@ -53,25 +53,23 @@ class SkillRowView(QWidget):
         self._theme = theme
         self._skill = skill
         name = escape_hidden_line(skill.name)
-        self._switch = check_box(tr("On"))
+        self._switch = check_box(tr("On"), name=tr("Use {name}").format(name=name))
         self._description = TextLabel(theme, wrap=True)
         self._origin = TextLabel(theme, tone="muted", wrap=True)
-        self._switch.setAccessibleName(tr("Use {name}").format(name=name))
-        self._show_button, self._remove = push_button(tr("Show"), "quiet"), push_button(tr("Remove…"))
-        self._show_button.setAccessibleName(tr("Show {name}").format(name=name))
-        self._remove.setAccessibleName(tr("Remove {name}").format(name=name))
+        self._show_button, self._remove = (
+            push_button(tr("Show"), "quiet", name=tr("Show {name}").format(name=name)),
+            push_button(tr("Remove…"), name=tr("Remove {name}").format(name=name)),
+        )
         self._remove.setVisible(skill.origin == "installed")
-        confirm, self._keep = push_button(tr("Remove"), "danger"), push_button(tr("Cancel"))
-        confirm.setAccessibleName(tr("Confirm: remove {name}").format(name=name))
-        self._keep.setAccessibleName(tr("Cancel: keep {name}").format(name=name))
-        self._question = ConfirmationView(theme, confirm, self._keep)
+        confirm = push_button(tr("Remove"), "danger", name=tr("Confirm: remove {name}").format(name=name))
+        keep = push_button(tr("Cancel"), name=tr("Cancel: keep {name}").format(name=name))
+        self._question = ConfirmationView(theme, confirm, cancel=keep)
         self._place = QVBoxLayout()
         self._lay_out(name)
         self._switch.clicked.connect(self.switched)
         self._show_button.clicked.connect(self._on_show_clicked)
         self._remove.clicked.connect(self._on_remove_clicked)
         confirm.clicked.connect(self.removed)
-        self._keep.clicked.connect(self._question.hide)
         self.show_skill(skill)
 
     def show_skill(self, skill: Skill) -> None:
@@ -124,7 +122,7 @@ class SkillRowView(QWidget):
             if self._skill.is_changed
             else tr("Remove {folder}?")
         )
-        self._question.ask(text.format(folder=folder), self._keep)
+        self._question.ask(text.format(folder=folder))
 
 
 class SkillsPageView(SettingsPageView):
@@ -140,15 +138,14 @@ class SkillsPageView(SettingsPageView):
         )
         head = hbox(self._new, self._trust, self._distrust, STRETCH, self._folder, spacing=theme.tokens.space_close)
         self.top.addLayout(head)
-        confirm, decline = push_button(tr("Trust"), "primary"), push_button(tr("Not now"))
-        confirm.setAccessibleName(tr("Confirm trust in the skills of this folder"))
-        self._question = ConfirmationView(theme, confirm, decline)
+        confirm = push_button(tr("Trust"), "primary", name=tr("Confirm trust in the skills of this folder"))
+        self._question = ConfirmationView(theme, confirm, cancel=push_button(tr("Not now")))
         self.top.addWidget(self._question)
-        self._trust.clicked.connect(lambda: self._question.ask(_TRUST, decline))
+        self._trust.clicked.connect(partial(self._question.ask, _TRUST))
         self._distrust.clicked.connect(lambda: self._decide(is_trusted=False))
-        confirm.clicked.connect(self._question.hide)
         confirm.clicked.connect(lambda: self._decide(is_trusted=True))
-        decline.clicked.connect(self._question.hide)
+        self._trust.hide()  # until the skills of the folder are known
+        self._distrust.hide()
         self._fingerprint = ""
         self.rows.addWidget(self._form)
         open_in_place(self._new, self._form.open_form, self._form.closed)

@@ -215,10 +215,9 @@ class ToolsPageView(SettingsPageView):
             row.show_tool(tool, self._chosen)
         left = len(found) - len(shown)
         none = tr("No results") if words and not found else ""
-        self._more.setText(
+        self._more.show_text(
             trn("{n} more tool. Search to find it.", "{n} more tools. Search to find them.", left) if left else none
         )
-        self._more.setVisible(bool(self._more.text()))
 
     def _on_entered(self, params: McpSaveParams) -> None:
         self._added = params.name

@@ -8,16 +8,16 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import unquote, urlsplit
 
-from PySide6.QtCore import Qt, QUrl
+from PySide6.QtCore import QUrl
 from PySide6.QtGui import QClipboard, QDesktopServices
-from PySide6.QtWidgets import QMessageBox, QWidget
+from PySide6.QtWidgets import QWidget
 
 from errand.protocol.asks import AskAnswerParams
 from errand.text.translation import tr
 from errand.window.rows.base import ChangeActions
 from errand.window.stores.catalog import ModelStore
 from errand.window.stores.conversation.store import ConversationStore
-from errand.window.widgets.dialogs import QuestionDialog
+from errand.window.widgets.dialogs import ConfirmDialog
 
 _WEB = ("http", "https", "mailto")
 # Looking for a file of a Windows share signs in to its host.
@@ -190,12 +190,8 @@ class ConversationRowActions:
             self._store.failed.emit(tr("No program was found to open {path}").format(path=path))
 
     def _ask_to_open(self, path: Path | None) -> None:
-        question = QuestionDialog(self._parent)
-        question.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        question.setTextFormat(Qt.TextFormat.PlainText)
-        question.setText(tr("Open {path}?").format(path=path))
-        question.setInformativeText(tr("It's outside this conversation's folder."))
-        opening = question.addButton(tr("Open"), QMessageBox.ButtonRole.AcceptRole)
-        question.set_default(question.addButton(QMessageBox.StandardButton.Cancel))
-        opening.clicked.connect(lambda: self._open(path))
-        question.open()
+        question = tr("Open {path}?").format(path=path)
+        details = tr("It's outside this conversation's folder.")
+        dialog = ConfirmDialog(self._parent, "", question, details, tr("Open"), is_danger=False)
+        dialog.accepted.connect(lambda: self._open(path))
+        dialog.open()

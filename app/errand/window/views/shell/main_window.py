@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, Qt, Signal
 from PySide6.QtGui import QCloseEvent, QKeyEvent
-from PySide6.QtWidgets import QMainWindow, QMessageBox, QSplitter, QWidget
+from PySide6.QtWidgets import QMainWindow, QSplitter, QWidget
 
 from errand.protocol.conversations import Conversation
 from errand.text.translation import tr, trn
@@ -26,28 +26,25 @@ from errand.window.views.sidebar.sidebar import SidebarView
 from errand.window.widgets.accessibility import step_focus
 from errand.window.widgets.banner import BannerTone
 from errand.window.widgets.boxes import fill, set_vbox
-from errand.window.widgets.dialogs import QuestionDialog, resize_on_screen
+from errand.window.widgets.dialogs import ConfirmDialog, resize_on_screen
 
 if TYPE_CHECKING:
     from errand.window.views.shell.command_palette import CommandPalette
 
 
-class KeepRunningDialog(QuestionDialog):
-    """`accepted` closes the window."""
+class KeepRunningDialog(ConfirmDialog):
+    """`accepted` closes the window. Enter accepts, because nothing is lost."""
 
     def __init__(self, running: int, parent: QWidget) -> None:
-        super().__init__(parent)
-        self.setWindowTitle(tr("Errand keeps working"))
-        self.setText(
-            trn("{n} task keeps running without the window.", "{n} tasks keep running without the window.", running)
+        super().__init__(
+            parent,
+            tr("Errand keeps working"),
+            trn("{n} task keeps running without the window.", "{n} tasks keep running without the window.", running),
+            tr("Tasks continue in the background, and questions wait for you. Open Errand again to see them."),
+            tr("Close window"),
+            is_danger=False,
         )
-        self.setInformativeText(
-            tr("Tasks continue in the background, and questions wait for you. Open Errand again to see them.")
-        )
-        quit_button = self.addButton(tr("Close window"), QMessageBox.ButtonRole.AcceptRole)
-        keep = self.addButton(tr("Cancel"), QMessageBox.ButtonRole.RejectRole)
-        self.set_default(quit_button)
-        self.setEscapeButton(keep)
+        self.set_default(self.confirm)
 
 
 class MainWindow(QMainWindow):

@@ -2,17 +2,16 @@
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QMessageBox, QWidget
+from PySide6.QtWidgets import QWidget
 
 from errand.protocol.conversations import Conversation
 from errand.text.translation import tr, trn
 from errand.window.stores.conversation_list import ConversationListStore
-from errand.window.theme.style import set_style
 from errand.window.theme.theme import Theme
 from errand.window.views.sidebar.conversation_list import ListAction, PagedListView
 from errand.window.widgets.boxes import fill, hbox, set_vbox
 from errand.window.widgets.buttons import IconButton
-from errand.window.widgets.dialogs import QuestionDialog
+from errand.window.widgets.dialogs import ConfirmDialog
 from errand.window.widgets.labels import TextLabel
 
 _EMPTY = tr("No archived conversations. Archived conversations move here and still show up in search.")
@@ -95,23 +94,13 @@ class ArchiveListView(PagedListView):
         dialog.open()
 
 
-class DeleteDialog(QuestionDialog):
-    """`accepted` deletes; Enter and Esc cancel."""
+class DeleteDialog(ConfirmDialog):
+    """`accepted` deletes the conversation."""
 
     def __init__(self, title: str, messages: int, tasks: int, parent: QWidget) -> None:
-        super().__init__(parent)
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setWindowTitle(tr("Delete permanently"))
-        self.setTextFormat(Qt.TextFormat.PlainText)
-        self.setText(tr("Delete “{title}” permanently?").format(title=title))
-        self.setInformativeText(
-            tr(
-                "This deletes {messages}, {tasks} and the files Errand stored for them. Files in your folders stay. "
-                "You can't undo this."
-            ).format(messages=trn("{n} message", "{n} messages", messages), tasks=trn("{n} task", "{n} tasks", tasks))
-        )
-        delete = self.addButton(tr("Delete permanently"), QMessageBox.ButtonRole.AcceptRole)
-        keep = self.addButton(tr("Cancel"), QMessageBox.ButtonRole.RejectRole)
-        set_style(delete, "look", "danger")
-        self.set_default(keep)
-        self.setEscapeButton(keep)
+        details = tr(
+            "This deletes {messages}, {tasks} and the files Errand stored for them. Files in your folders stay. "
+            "You can't undo this."
+        ).format(messages=trn("{n} message", "{n} messages", messages), tasks=trn("{n} task", "{n} tasks", tasks))
+        question = tr("Delete “{title}” permanently?").format(title=title)
+        super().__init__(parent, tr("Delete permanently"), question, details, tr("Delete permanently"))

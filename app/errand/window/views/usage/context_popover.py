@@ -57,8 +57,7 @@ class ContextPopoverView(QFrame):
         self._rows = QWidget()
         self._explanation = TextLabel(theme, tone="muted", size=theme.tokens.size_small)
         self._explanation.setWordWrap(True)
-        self._summarise = push_button(tr("Summarise now"), "quiet")
-        self._summarise.setAccessibleName(tr("Summarise earlier messages now"))
+        self._summarise = push_button(tr("Summarise now"), "quiet", name=tr("Summarise earlier messages now"))
         self._summarise.clicked.connect(self._on_summarise_clicked)
         self._lock_reason = TextLabel(theme, _ABOUT, tone="muted", size=theme.tokens.size_small)
         self._lock_reason.setWordWrap(True)
@@ -77,8 +76,7 @@ class ContextPopoverView(QFrame):
         turns = trn("{n} turn", "{n} turns", task.step_count) if task.step_count else ""
         mode = _DECIDED[task.decided] if task.mode == "auto" and task.decided else ""
         text = " · ".join(part for part in (turns, tokens(task.total_usage), mode) if part)
-        self._task.setText(text)
-        self._task.setVisible(bool(text))
+        self._task.show_text(text)
         near = task.near if task.ended_at is None else ()
         self._near_limit.setText(tr("Close to the limit: {limits}").format(limits=", ".join(map(limit_name, near))))
         self._near_limit.setVisible(bool(near))

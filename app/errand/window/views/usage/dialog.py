@@ -215,8 +215,7 @@ class UsageDialog(QDialog):
         self.banner.hide()
         self._stack.setCurrentIndex(1)
         self.totals.show_total(report.total)
-        self.note.setText(unpriced_text(report.total))
-        self.note.setVisible(bool(self.note.text()))
+        self.note.show_text(unpriced_text(report.total))
         bars = make_bars(report, self._store.days, date.today())  # noqa: DTZ011 -- the user's local date
         self._chart_title.setText(bars.title)
         self.chart.show_bars(bars)

@@ -42,18 +42,16 @@ class OrphansView(QWidget):
         super().__init__()
         self._calls = calls
         self._found: tuple[Orphan, ...] = ()
-        self._list = push_button(tr("List…"))
-        self._list.setAccessibleName(tr("List conversations without an agent"))
+        self._list = push_button(tr("List…"), name=tr("List conversations without an agent"))
         self._archive = push_button(tr("Archive all"))
-        self._delete = push_button(tr("Delete permanently"), "danger")
-        self._delete.setAccessibleName(tr("Delete conversations without an agent permanently"))
-        self._keep = push_button(tr("Cancel"))
-        self._question = ConfirmationView(theme, self._archive, self._delete, self._keep)
+        self._delete = push_button(
+            tr("Delete permanently"), "danger", name=tr("Delete conversations without an agent permanently")
+        )
+        self._question = ConfirmationView(theme, self._archive, self._delete)
         self._lay_out(theme)
         self._list.clicked.connect(self._on_listed)
         self._archive.clicked.connect(self._on_archived)
         self._delete.clicked.connect(self._on_deleted)
-        self._keep.clicked.connect(self._question.hide)
 
     def _lay_out(self, theme: Theme) -> None:
         tokens = theme.tokens
@@ -63,7 +61,7 @@ class OrphansView(QWidget):
         found = await self._calls.call(DATA_ORPHANS, OrphansParams(limit=_MAX_ORPHANS))
         self._found = found.orphans
         if found.count:
-            self._question.ask(orphan_summary(found), self._keep)
+            self._question.ask(orphan_summary(found))
         else:
             self._question.show_text(orphan_summary(found))
         self.confirmation_shown.emit()
@@ -125,19 +123,15 @@ class PruneView(QWidget):
     def __init__(self, theme: Theme, calls: EngineCalls) -> None:
         super().__init__()
         self._calls = calls
-        self._age = ComboBox(tuple(_AGES))
+        self._age = ComboBox(tuple(_AGES), name=tr("Unchanged for"))
         self._age.setCurrentText(tr("90 days"))
-        self._age.setAccessibleName(tr("Unchanged for"))
-        self._count = push_button(tr("Count…"))
-        self._count.setAccessibleName(tr("Count what would be deleted"))
+        self._count = push_button(tr("Count…"), name=tr("Count what would be deleted"))
         self._delete = push_button(tr("Delete permanently"), "danger")
-        self._keep = push_button(tr("Cancel"))
-        self._question = ConfirmationView(theme, self._delete, self._keep)
+        self._question = ConfirmationView(theme, self._delete)
         self._lay_out(theme)
         self._age.currentIndexChanged.connect(self._question.hide)
         self._count.clicked.connect(self._on_counted)
         self._delete.clicked.connect(self._on_deleted)
-        self._keep.clicked.connect(self._question.hide)
 
     def _lay_out(self, theme: Theme) -> None:
         tokens = theme.tokens
@@ -154,7 +148,7 @@ class PruneView(QWidget):
         found = await self._calls.call(DATA_PRUNE, DataPruneParams(days=days))
         if days == _AGES[self._age.currentText()]:
             if found.conversations:
-                self._question.ask(conversations_size_label(found), self._keep)
+                self._question.ask(conversations_size_label(found))
             else:
                 self._question.show_text(conversations_size_label(found))
             self.confirmation_shown.emit()

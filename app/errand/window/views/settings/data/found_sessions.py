@@ -140,8 +140,7 @@ class FoundSessionsView(QWidget):
         self.shown.emit()
 
     def _say(self, text: str) -> None:
-        self._said.setText(text)
-        self._said.setVisible(bool(text))
+        self._said.show_text(text)
 
 
 def _nothing_text(found: DataFindResult) -> str:

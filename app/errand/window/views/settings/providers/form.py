@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QFormLayout, QLineEdit
+from PySide6.QtWidgets import QLineEdit
 
 from errand.protocol.settings import (
     KeySetParams,
@@ -20,6 +20,7 @@ from errand.window.theme.theme import Theme
 from errand.window.widgets.boxes import STRETCH, fill, hbox
 from errand.window.widgets.combo_box import ComboBox
 from errand.window.widgets.containers import Card
+from errand.window.widgets.form import form, line_edit
 from errand.window.widgets.labels import TextLabel
 
 _OPENAI, _ANTHROPIC, _SHARED = "openai_compatible", "anthropic_compatible", "proxy"
@@ -81,17 +82,24 @@ class ProviderFormCard(Card):
         self._kinds: tuple[ProviderKind, ...] = provider_kinds(())
         self._removes_key = False
         self._title = TextLabel(theme, bold=True)
-        self._kind = ComboBox(tuple(kind.title for kind in self._kinds))
-        self._name, self._address, self._key = QLineEdit(), QLineEdit(), QLineEdit()
+        self._kind = ComboBox(tuple(kind.title for kind in self._kinds), name=tr("Provider type"))
+        self._name = line_edit(tr("Provider name"), max_length=60)
+        self._address = line_edit(tr("Base URL"))
+        self._key = line_edit(tr("API key"))
+        self._key.setEchoMode(QLineEdit.EchoMode.Password)
         self._remove_key = push_button(tr("Remove key"), "quiet")
         self._status = TextLabel(theme, wrap=True)
         self._save, self._cancel = push_button(tr("Save"), "primary"), push_button(tr("Cancel"))
-        self._test = push_button(tr("Test"))
+        self._test = push_button(tr("Test"), name=tr("Test this provider"))
         self._asked: ModelServerTestParams | None = None
-        self._test.setAccessibleName(tr("Test this provider"))
         set_tool_tip(self._test, tr("Makes one real call to the model. Nothing is saved."))
-        self._form = QFormLayout()
-        self._name_fields()
+        self._form = form(
+            theme,
+            (tr("Type"), self._kind),
+            (tr("Name"), self._name),
+            (tr("Base URL"), self._address),
+            (tr("API key"), hbox(fill(self._key), self._remove_key, spacing=theme.tokens.space_close)),
+        )
         self._lay_out()
         for field in (self._name, self._address, self._key):
             field.textChanged.connect(self._on_changed)
@@ -176,31 +184,12 @@ class ProviderFormCard(Card):
         usual = next((kind.address for kind in self._kinds if kind.name == provider.kind), "")
         return "" if provider.own and provider.api_base == usual else provider.api_base
 
-    def _name_fields(self) -> None:
-        self._kind.setAccessibleName(tr("Provider type"))
-        self._name.setAccessibleName(tr("Provider name"))
-        self._name.setMaxLength(60)
-        self._address.setAccessibleName(tr("Base URL"))
-        self._key.setAccessibleName(tr("API key"))
-        self._key.setEchoMode(QLineEdit.EchoMode.Password)
-
     def _lay_out(self) -> None:
-        tokens = self._theme.tokens
-        form = self._form
-        form.setHorizontalSpacing(tokens.space_wide)
-        form.setVerticalSpacing(tokens.space_close)
-        form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
-        form.setLabelAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
-        form.addRow(TextLabel(self._theme, tr("Type")), self._kind)
-        form.addRow(TextLabel(self._theme, tr("Name")), self._name)
-        form.addRow(TextLabel(self._theme, tr("Base URL")), self._address)
-        form.addRow(
-            TextLabel(self._theme, tr("API key")), hbox(fill(self._key), self._remove_key, spacing=tokens.space_close)
-        )
-        buttons = hbox(self._save, self._test, self._cancel, STRETCH, spacing=tokens.space_close)
-        self.body.setSpacing(tokens.space_normal)
+        space = self._theme.tokens.space_close
+        buttons = hbox(self._save, self._test, self._cancel, STRETCH, spacing=space)
+        self.body.setSpacing(self._theme.tokens.space_normal)
         self.body.addWidget(self._title)
-        self.body.addLayout(form)
+        self.body.addLayout(self._form)
         self.body.addWidget(self._status)
         self.body.addLayout(buttons)
 

@@ -1,7 +1,7 @@
 """The form that describes a model: id, name, context size, prices, and what it can do."""
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QFormLayout, QHBoxLayout, QLineEdit
+from PySide6.QtWidgets import QLineEdit
 
 from errand.client.texts.limits import number_of
 from errand.protocol.settings import Model, ModelSaveParams, Provider
@@ -9,10 +9,12 @@ from errand.text.translation import tr
 from errand.window.stores.model_choice import model_name
 from errand.window.theme.style import check_box, push_button, set_style
 from errand.window.theme.theme import Theme
-from errand.window.widgets.boxes import set_vbox
+from errand.window.widgets.boxes import STRETCH, hbox, set_vbox
+from errand.window.widgets.form import form, line_edit
 from errand.window.widgets.in_place_form import InPlaceFormView
 from errand.window.widgets.labels import TextLabel
 
+_MAX_LENGTH = 200  # characters of a field
 _UNITS = {"k": 1_000, "m": 1_000_000}
 
 
@@ -26,8 +28,11 @@ class ModelFormView(InPlaceFormView):
         self._provider = provider
         self._model: Model | None = None
         self._title = TextLabel(theme, bold=True)
-        self._id, self._name, self._context = QLineEdit(), QLineEdit(), QLineEdit()
-        self._input, self._output = QLineEdit(), QLineEdit()
+        self._id = line_edit(tr("Model ID"), tr("The provider's name for it"), max_length=_MAX_LENGTH)
+        self._name = line_edit(tr("Display name"), tr("Optional"), max_length=_MAX_LENGTH)
+        self._context = line_edit(tr("Context size in tokens"), "128K", max_length=_MAX_LENGTH)
+        self._input = line_edit(tr("Input price"), tr("$ per million input tokens"), max_length=_MAX_LENGTH)
+        self._output = line_edit(tr("Output price"), tr("$ per million output tokens"), max_length=_MAX_LENGTH)
         self._tools, self._images, self._thinking = (
             check_box(tr("Tools")),
             check_box(tr("Pictures")),
@@ -35,7 +40,6 @@ class ModelFormView(InPlaceFormView):
         )
         self._problem = TextLabel(theme, tone="failed", wrap=True)
         self._save, self._cancel = push_button(tr("Save model"), "primary"), push_button(tr("Cancel"))
-        self._name_fields()
         self._lay_out()
         for field in self._fields:
             field.textChanged.connect(self._on_changed)
@@ -70,53 +74,23 @@ class ModelFormView(InPlaceFormView):
         (self._id if self._id.isEnabled() else self._name).setFocus(Qt.FocusReason.OtherFocusReason)
 
     def show_failure(self, text: str) -> None:
-        self._problem.setText(text)
-        self._problem.setVisible(bool(text))
-
-    def _name_fields(self) -> None:
-        names = (
-            tr("Model ID"),
-            tr("Display name"),
-            tr("Context size in tokens"),
-            tr("Input price"),
-            tr("Output price"),
-        )
-        hints = (
-            tr("The provider's name for it"),
-            tr("Optional"),
-            "128K",
-            tr("$ per million input tokens"),
-            tr("$ per million output tokens"),
-        )
-        for field, name, hint in zip(self._fields, names, hints, strict=True):
-            field.setAccessibleName(name)
-            field.setPlaceholderText(hint)
-            field.setMaxLength(200)
+        self._problem.show_text(text)
 
     def _lay_out(self) -> None:
         tokens = self.theme.tokens
-        form = QFormLayout()
-        form.setHorizontalSpacing(tokens.space_wide)
-        form.setVerticalSpacing(tokens.space_close)
-        form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
-        form.setLabelAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
-        form.addRow(TextLabel(self.theme, tr("Model ID")), self._id)
-        form.addRow(TextLabel(self.theme, tr("Name")), self._name)
-        form.addRow(TextLabel(self.theme, tr("Context size")), self._context)
-        prices, abilities = QHBoxLayout(), QHBoxLayout()
-        for price in (self._input, self._output):
-            prices.addWidget(price)
-        for ability in (self._tools, self._images, self._thinking):
-            abilities.addWidget(ability)
-        for line in (prices, abilities):
-            line.setSpacing(tokens.space_wide)
-        abilities.addStretch(1)
-        form.addRow(TextLabel(self.theme, tr("Price")), prices)
-        form.addRow(TextLabel(self.theme, tr("Supports")), abilities)
+        wide = tokens.space_wide
+        fields = form(
+            self.theme,
+            (tr("Model ID"), self._id),
+            (tr("Name"), self._name),
+            (tr("Context size"), self._context),
+            (tr("Price"), hbox(self._input, self._output, spacing=wide)),
+            (tr("Supports"), hbox(self._tools, self._images, self._thinking, STRETCH, spacing=wide)),
+        )
         set_vbox(
             self,
             self._title,
-            form,
+            fields,
             self._problem,
             self.row(self._save, self._cancel),
             spacing=tokens.space_close,

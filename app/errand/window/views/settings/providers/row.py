@@ -43,16 +43,15 @@ class ProviderRowView(QWidget):
         self._models.setVisible(provider.ready)
         self._edit.setVisible(provider.own or provider.key_source != "not_needed")
         self._remove.setVisible(provider.own or is_stored)
-        self._yes, self._no = push_button(tr("Remove"), "danger"), push_button(tr("Cancel"))
-        self._question = ConfirmationView(theme, self._no, self._yes)
+        confirm, keep = push_button(tr("Remove"), "danger"), push_button(tr("Cancel"))
+        self._question = ConfirmationView(theme, keep, confirm, cancel=keep, opener=self._remove)
         self._column = QVBoxLayout(self)
         self._lay_out(theme)
         self._test.clicked.connect(self.test_requested)
         self._models.clicked.connect(self.models_requested)
         self._edit.clicked.connect(self.edit_requested)
         self._remove.clicked.connect(self._on_remove_clicked)
-        self._yes.clicked.connect(self.remove_requested)
-        self._no.clicked.connect(self._on_keep_clicked)
+        confirm.clicked.connect(self.remove_requested)
 
     def show_testing(self) -> None:
         """Show a running test. The button stays enabled, because disabling it would lose the focus."""
@@ -109,11 +108,7 @@ class ProviderRowView(QWidget):
             text = tr("Remove {title} and its API key? Conversations with its models stay.").format(title=title)
         else:
             text = tr("Remove {title}? Conversations with its models stay.").format(title=title)
-        self._question.ask(text, self._no)
-
-    def _on_keep_clicked(self) -> None:
-        self._question.hide()
-        self._remove.setFocus()
+        self._question.ask(text)
 
 
 def provider_status(provider: Provider, models: int) -> tuple[str, Tone]:
