@@ -144,8 +144,6 @@ class SkillsPageView(SettingsPageView):
         self._trust.clicked.connect(partial(self._question.ask, _TRUST))
         self._distrust.clicked.connect(lambda: self._decide(is_trusted=False))
         confirm.clicked.connect(lambda: self._decide(is_trusted=True))
-        self._trust.hide()  # until the skills of the folder are known
-        self._distrust.hide()
         self._fingerprint = ""
         self.rows.addWidget(self._form)
         open_in_place(self._new, self._form.open_form, self._form.closed)

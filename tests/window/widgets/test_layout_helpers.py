@@ -1,0 +1,84 @@
+"""Rows and columns, forms, and questions inside a page."""
+
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QListWidget, QPushButton, QVBoxLayout, QWidget
+from pytestqt.qtbot import QtBot
+
+from errand.window.theme.style import push_button
+from errand.window.theme.theme import Theme
+from errand.window.widgets.boxes import STRETCH, at_left, centred, fill, hbox, set_vbox
+from errand.window.widgets.confirmation import ConfirmationView
+from errand.window.widgets.form import form, line_edit
+from errand.window.widgets.labels import TextLabel
+
+
+def _shown(qtbot: QtBot, widget: QWidget) -> QWidget:
+    qtbot.addWidget(widget)
+    widget.resize(400, 300)
+    widget.show()
+    return widget
+
+
+def test_parts_stand_in_their_order_and_the_filling_one_takes_the_free_space(qtbot: QtBot) -> None:
+    window, title, save, text = QWidget(), QPushButton("Title"), QPushButton("Save"), QListWidget()
+    set_vbox(window, hbox(title, STRETCH, save), 40, fill(text), spacing=10)
+    _shown(qtbot, window)
+    assert (title.x(), save.x() + save.width()) == (0, 400)
+    assert text.y() - title.geometry().bottom() - 1 == 10 + 40
+    assert text.y() + text.height() == 300
+
+
+def test_margins_are_none_unless_they_are_given(qtbot: QtBot) -> None:
+    window, button = QWidget(), QPushButton("Save")
+    set_vbox(window, button, margins=(1, 2, 3, 4))
+    layout = window.layout()
+    assert isinstance(layout, QVBoxLayout)
+    margins = layout.contentsMargins()
+    assert (margins.left(), margins.top(), margins.right(), margins.bottom()) == (1, 2, 3, 4)
+    assert hbox().contentsMargins().left() == 0
+
+
+def test_aligned_parts_keep_their_preferred_width(qtbot: QtBot) -> None:
+    window, left, middle = QWidget(), QPushButton("Left"), QPushButton("Middle")
+    set_vbox(window, at_left(left), centred(middle))
+    _shown(qtbot, window)
+    assert (left.x(), left.width()) == (0, left.sizeHint().width())
+    assert abs(middle.geometry().center().x() - 200) <= 1
+
+
+def test_a_form_has_a_label_beside_each_field(theme: Theme, qtbot: QtBot) -> None:
+    window, name = QWidget(), line_edit("Your name", "Ada", max_length=3)
+    window.setLayout(form(theme, ("Name", name)))
+    _shown(qtbot, window)
+    label = window.findChild(TextLabel)
+    assert label is not None
+    assert (label.text(), name.accessibleName(), name.placeholderText()) == ("Name", "Your name", "Ada")
+    assert label.geometry().right() < name.x()
+    QTest.keyClicks(name, "Grace")
+    assert name.text() == "Gra"
+
+
+def test_a_question_is_hidden_until_it_is_asked_and_after_each_answer(theme: Theme, qtbot: QtBot) -> None:
+    window, opener, remove = QWidget(), push_button("Remove…"), push_button("Remove", "danger")
+    question = ConfirmationView(theme, remove, opener=opener)
+    set_vbox(window, opener, question)
+    _shown(qtbot, window)
+    assert not question.isVisible()
+    question.ask("Remove it?")
+    cancel = window.focusWidget()
+    assert isinstance(cancel, QPushButton)
+    assert (question.isVisible(), cancel.text()) == (True, "Cancel")
+    with qtbot.waitSignal(remove.clicked):
+        QTest.mouseClick(remove, Qt.MouseButton.LeftButton)
+    assert not question.isVisible()
+
+
+def test_escape_takes_a_question_back_and_gives_the_focus_to_its_opener(theme: Theme, qtbot: QtBot) -> None:
+    window, opener, remove = QWidget(), push_button("Remove…"), push_button("Remove", "danger")
+    question = ConfirmationView(theme, remove, opener=opener)
+    set_vbox(window, opener, question)
+    _shown(qtbot, window)
+    question.ask("Remove it?")
+    QTest.keyClick(window.focusWidget(), Qt.Key.Key_Escape)
+    assert (question.isVisible(), window.focusWidget()) == (False, opener)
