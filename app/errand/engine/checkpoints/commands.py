@@ -51,7 +51,7 @@ class _Bounds:
     size: int = _MAX_BYTES
 
     def take(self, size: int) -> bool:
-        """False if that is too much."""
+        """Count a file of this size. Return False if that is too much."""
         if self.files <= 0 or size > self.size:
             return False
         self.files, self.size = self.files - 1, self.size - size
@@ -65,40 +65,42 @@ class KeptFiles:
     contents: ContentStore
     new_change: Callable[[Path, str], Change]
     publish: Callable[[Change], None]
-    kept: list[_Kept] = field(default_factory=list[_Kept])
+    files: list[_Kept] = field(default_factory=list[_Kept])
 
     def keep(self, named: tuple[NamedPath, ...], workspace: Path) -> bool:
         """Keep what the command names inside the workspace; False if that is nothing."""
         bounds = _Bounds()
-        found: dict[Path, _Kept] = {}
+        files: dict[Path, _Kept] = {}
         for path, with_content in _inside(named, workspace):
-            for one in self._found(path, bounds, with_content=with_content):
-                found.setdefault(one.path, one)
-        self.kept = list(found.values())
+            for file in self._files_at(path, bounds, with_content=with_content):
+                files.setdefault(file.path, file)
+        self.files = list(files.values())
         notes: dict[str, bytes] = {}
-        for one in self.kept:
-            if one.version.content not in (NOTHING, UNKEPT):
-                one.note = self._change(one)
-                notes[one.note.id] = note_of(one.note)
+        for file in self.files:
+            if file.version.content not in (NOTHING, UNKEPT):
+                file.note = self._change(file)
+                notes[file.note.id] = note_of(file.note)
         if notes:
-            self.contents.put(*(one.version.data for one in self.kept if one.version.data is not None), notes=notes)
-        for one in self.kept:
-            one.version = replace(one.version, data=None)  # the bytes are in the store now
-        return bool(self.kept)
+            self.contents.put(*(file.version.data for file in self.files if file.version.data is not None), notes=notes)
+        for file in self.files:
+            file.version = replace(file.version, data=None)  # the bytes are in the store now
+        return bool(self.files)
 
     def record_changes(self) -> None:
         bounds = _Bounds()
-        found = {change.path: (change, data) for one in self.kept for change, data in self._changes(one, bounds)}
-        changes = [_without_recorded_folders(change, found.keys()) for change, _ in found.values()]
-        data = [data for _, data in found.values() if data is not None]
+        changes_by_path = {
+            change.path: (change, data) for file in self.files for change, data in self._changes(file, bounds)
+        }
+        changes = [_without_recorded_folders(change, changes_by_path.keys()) for change, _ in changes_by_path.values()]
+        data = [data for _, data in changes_by_path.values() if data is not None]
         notes = {change.id: note_of(change) for change in changes}
-        done = [one.note.id for one in self.kept if one.note is not None and one.note.id not in notes]
+        done = [file.note.id for file in self.files if file.note is not None and file.note.id not in notes]
         if notes or done:
             self.contents.put(*data, notes=notes, done=done)
         for change in changes:
             self.publish(change)
 
-    def _found(self, path: Path, bounds: _Bounds, *, with_content: bool) -> Iterator[_Kept]:
+    def _files_at(self, path: Path, bounds: _Bounds, *, with_content: bool) -> Iterator[_Kept]:
         try:
             status = path.lstat()
         except FileNotFoundError:
@@ -115,9 +117,9 @@ class KeptFiles:
                 yield _Kept(path, _identity(status), Version(UNKEPT))
                 return
             yield _Kept(path, _identity(status), Version(FOLDER))
-            for inner, found in below:
-                version = Version(FOLDER) if stat.S_ISDIR(found.st_mode) else _read(inner)
-                yield _Kept(inner, _identity(found), version)
+            for inner, inner_status in below:
+                version = Version(FOLDER) if stat.S_ISDIR(inner_status.st_mode) else _read(inner)
+                yield _Kept(inner, _identity(inner_status), version)
 
     def _change(self, one: _Kept) -> Change:
         """The change of a path, without what it became."""
@@ -137,22 +139,22 @@ class KeptFiles:
             return
         if status is not None and stat.S_ISDIR(status.st_mode):
             if one.identity is None:
-                yield from self._made_folder(one, bounds)
+                yield from self._new_folder(one, bounds)
             return
         now = read_version(one.path) if status is not None else Version(NOTHING)
         if now.content != one.version.content:
             is_kept = one.version.content != UNKEPT
             yield self._completed(self._change(one), now), now.data if is_kept else None
 
-    def _made_folder(self, one: _Kept, bounds: _Bounds) -> Iterator[tuple[Change, bytes | None]]:
-        """A folder that the command made, with what is in it; only said if that is too much."""
+    def _new_folder(self, one: _Kept, bounds: _Bounds) -> Iterator[tuple[Change, bytes | None]]:
+        """Yield the change of a folder that the command made, and those of its files unless they are too many."""
         below = _below(one.path, bounds)
         if below is None:
             yield msgspec.structs.replace(self._change(one), before=UNKEPT, after=FOLDER), None
             return
         yield msgspec.structs.replace(self._change(one), after=FOLDER), None
-        for path, found in below:
-            now = Version(FOLDER) if stat.S_ISDIR(found.st_mode) else _read(path)
+        for path, status in below:
+            now = Version(FOLDER) if stat.S_ISDIR(status.st_mode) else _read(path)
             yield self._completed(self.new_change(path, NOTHING), now), now.data
 
     def _completed(self, change: Change, now: Version) -> Change:
@@ -162,37 +164,37 @@ class KeptFiles:
 
 
 def _inside(named: Iterable[NamedPath], workspace: Path) -> Iterator[tuple[Path, bool]]:
-    """What is inside the workspace, with links resolved, and is no folder of version control."""
+    """Yield the paths inside the workspace, with links resolved, without folders of version control."""
     real = cache(os.path.realpath)
     root = real(workspace)
-    for one in named:
-        folder, name = os.path.split(one.path)
+    for named_path in named:
+        folder, name = os.path.split(named_path.path)
         path = os.path.join(real(folder), name)
         if os.path.islink(path):
             path = os.path.realpath(path)
         if path.startswith(f"{root}{os.sep}") and _NOT_OURS.isdisjoint(path.split(os.sep)):
-            yield Path(path), one.with_content
+            yield Path(path), named_path.with_content
 
 
 def _without_recorded_folders(change: Change, recorded: Set[str]) -> Change:
     """A folder above that has a record of its own does not go with the file."""
     above = list(Path(change.path).parents)[: change.made_folders]
-    count = next((number for number, one in enumerate(above) if str(one) in recorded), change.made_folders)
+    count = next((number for number, folder in enumerate(above) if str(folder) in recorded), change.made_folders)
     return msgspec.structs.replace(change, made_folders=count)
 
 
 def _read(path: Path) -> Version:
     """A file that cannot be read is treated as one that is too large."""
     try:
-        found = read_version(path)
+        version = read_version(path)
     except OSError:
         return Version(UNKEPT)
-    return Version(UNKEPT) if found.content == OTHER else found
+    return Version(UNKEPT) if version.content == OTHER else version
 
 
 def _below(folder: Path, bounds: _Bounds) -> list[tuple[Path, os.stat_result]] | None:
     """The files and folders below a folder, without links; None if they are too many, too large, or not ours."""
-    found: list[tuple[Path, os.stat_result]] = []
+    members: list[tuple[Path, os.stat_result]] = []
     left, rest = [folder], replace(bounds)
     while left:
         try:
@@ -205,15 +207,15 @@ def _below(folder: Path, bounds: _Bounds) -> list[tuple[Path, os.stat_result]] |
                     if is_folder:
                         left.append(Path(entry.path))
                     if is_folder or stat.S_ISREG(status.st_mode):
-                        found.append((Path(entry.path), status))
+                        members.append((Path(entry.path), status))
         except OSError:
             return None
     bounds.files, bounds.size = rest.files, rest.size
-    return found
+    return members
 
 
 def _identity(status: os.stat_result) -> _Identity:
-    """Of a folder only that it is one: what is in it is looked at by itself."""
+    """Return what changes when a file does. For a folder only its device and inode: its files are looked at apart."""
     if stat.S_ISDIR(status.st_mode):
         return (status.st_dev, status.st_ino)
     return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)

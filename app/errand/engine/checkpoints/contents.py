@@ -58,14 +58,18 @@ class ContentStore:
         All are on disk together when this returns.
         """
         ids, now = tuple(map(id_of, contents)), time.time()
-        known = self._with(lambda connection: {one: _last_use(connection, one) for one in ids}) if ids else {}
+        last_uses = (
+            self._with(lambda connection: {content_id: _last_use(connection, content_id) for content_id in ids})
+            if ids
+            else {}
+        )
         new = [
-            (one, now, _packed(content))
-            for one, content in dict(zip(ids, contents, strict=True)).items()
-            if known[one] is None
+            (content_id, now, _packed(content))
+            for content_id, content in dict(zip(ids, contents, strict=True)).items()
+            if last_uses[content_id] is None
         ]
         # Young again, so that a pruning leaves them.
-        old = [(now, one) for one, at in known.items() if at is not None and at < now - _RENEWED_S]
+        old = [(now, content_id) for content_id, at in last_uses.items() if at is not None and at < now - _RENEWED_S]
         rows, gone = tuple((notes or {}).items()), [(note,) for note in done]
 
         def write(connection: sqlite3.Connection) -> None:
@@ -122,14 +126,14 @@ class ContentStore:
         """
         young = time.time() - _YOUNG_S
         gone: list[str] = []
-        kept: list[tuple[int, str]] = []
+        unused: list[tuple[int, str]] = []
         for content_id, at, size in self._with(_sizes) if self._is_there else ():
             if content_id not in used and at < young:
                 gone.append(content_id)
             else:
-                kept.append((size, content_id))
-        excess = sum(size for size, _ in kept) - most_bytes
-        for size, content_id in kept:
+                unused.append((size, content_id))
+        excess = sum(size for size, _ in unused) - most_bytes
+        for size, content_id in unused:
             if excess <= 0:
                 break
             gone.append(content_id)
@@ -158,7 +162,7 @@ class ContentStore:
         return self._with(find)
 
     def _in_pieces(self, statement: str, ids: Iterable[str]) -> None:
-        rows = [(one,) for one in ids] if self._is_there else []
+        rows = [(content_id,) for content_id in ids] if self._is_there else []
         for first in range(0, len(rows), _PIECE):
             piece = rows[first : first + _PIECE]
 

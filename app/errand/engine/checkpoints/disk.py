@@ -21,13 +21,13 @@ _CLOCK_GRAIN_S = 1.0
 
 
 def read_version(path: Path) -> Version:
-    """What is at a resolved path now. Raises OSError."""
+    """Return what is at a resolved path now. Raises OSError."""
     try:
         with (
             opened_folder(path.parent) as folder,
             open_regular(name_in(folder, path), follow_links=False, folder=folder) as file,
         ):
-            found = os.fstat(file.fileno())
+            status = os.fstat(file.fileno())
             data = read_at_most(file, MAX_FILE_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError):
         return Version(NOTHING)
@@ -37,7 +37,7 @@ def read_version(path: Path) -> Version:
         return Version(OTHER)
     if len(data) > MAX_FILE_BYTES:
         return Version(OTHER)
-    return Version(id_of(data), data, stat.S_IMODE(found.st_mode))
+    return Version(id_of(data), data, stat.S_IMODE(status.st_mode))
 
 
 def restore(path: Path, version: Version, expected: str) -> None:
@@ -89,7 +89,9 @@ def _is_ours(path: Path, folder: int | None, changes: Sequence[Change], contents
         return False
     if status.st_nlink != 1 or len(data) > MAX_FILE_BYTES or (os.name == "posix" and status.st_uid != os.geteuid()):
         return False
-    written = (contents.get(one.after) for one in changes if one.at.timestamp() <= status.st_mtime + _CLOCK_GRAIN_S)
+    written = (
+        contents.get(change.after) for change in changes if change.at.timestamp() <= status.st_mtime + _CLOCK_GRAIN_S
+    )
     return any(content is not None and content.startswith(data) for content in written)
 
 

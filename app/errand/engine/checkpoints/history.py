@@ -48,16 +48,16 @@ class FileHistory:
         self.current = current
         self._contents = contents
         self._merged: dict[str, bytes] = {}
-        self._records = _made(records, current)
+        self._records = _applied_changes(records, current)
         self.own = [record for record in self._records if record.task_id == task_id]
         # A change that was recorded, but never made, can still be made.
-        known = {record.id for record in self.own} | {named for record in self.own for named in record.changes}
+        own_ids = {record.id for record in self.own} | {named for record in self.own for named in record.changes}
         self.units = [
             record
             for record in records
             if record.task_id == task_id
             and record.kind not in ("undo", "redo")
-            and (record.id in known or not self.own)
+            and (record.id in own_ids or not self.own)
         ]
         active, taken_back = _in_effect(self.own)
         self.active = [unit for unit in self.units if unit.id in active]
@@ -180,15 +180,15 @@ def _in_effect(own: Sequence[Change]) -> tuple[set[str], set[str]]:
     return active, taken_back
 
 
-def _made(records: Sequence[Change], current: str) -> list[Change]:
-    """Without those that were recorded, but not made before the engine was killed."""
-    found: list[Change] = []
+def _applied_changes(records: Sequence[Change], current: str) -> list[Change]:
+    """Return the changes without those that were recorded, but not made before the engine was killed."""
+    applied: list[Change] = []
     following = current
     for record in reversed(records):
         if record.before != following or record.after == record.before:
-            found.append(record)
+            applied.append(record)
         following = record.before
-    return found[::-1]
+    return applied[::-1]
 
 
 def _merged_texts(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:

@@ -37,24 +37,30 @@ def note_of(change: Change) -> bytes:
 
 def noted_changes(contents: ContentStore) -> list[Change]:
     """All noted changes. Raises OSError."""
-    found: list[Change] = []
+    changes: list[Change] = []
     for name, body in contents.notes().items():
         try:
-            found.append(_DECODER.decode(body))
+            changes.append(_DECODER.decode(body))
         except msgspec.MsgspecError as error:
             _log.warning("the note %s cannot be read: %s", name, error)
-    return found
+    return changes
 
 
 def contents_in(changes: Iterable[Change]) -> frozenset[str]:
     """The ids of contents that changes name."""
-    return frozenset(one for change in changes for one in (change.before, change.after)) - {NOTHING, FOLDER, UNKEPT}
+    return frozenset(content_id for change in changes for content_id in (change.before, change.after)) - {
+        NOTHING,
+        FOLDER,
+        UNKEPT,
+    }
 
 
 def drop_old(contents: ContentStore) -> None:
     """Drop the notes whose events were committed long ago, but not those of commands that run. Raises OSError."""
     before = datetime.now(UTC) - _KEPT
-    contents.drop_notes([one.id for one in noted_changes(contents) if one.at < before and not _is_running(one)])
+    contents.drop_notes(
+        [change.id for change in noted_changes(contents) if change.at < before and not _is_running(change)]
+    )
 
 
 def _is_running(change: Change) -> bool:
@@ -68,9 +74,9 @@ async def publish_noted(log: EventLog, database: Database, contents: ContentStor
         noted = [change for change in await asyncio.to_thread(noted_changes, contents) if change.at < before]
         for change in noted:
             task = None if await database.changes.exists(change.id) else await database.tasks.get(change.task_id)
-            made = None if task is None else await _completed(change, Path(task.workspace), contents)
-            if made is not None:
-                log.publish(ChangeUpdate(change=made))
+            completed = None if task is None else await _completed(change, Path(task.workspace), contents)
+            if completed is not None:
+                log.publish(ChangeUpdate(change=completed))
         await _remove_unfinished(noted, contents)
         if noted:
             await log.flush()

@@ -59,8 +59,8 @@ class TaskCheckpoints:
 
     def keep_named(self, call_id: str, line: str, folder: Path) -> KeptFiles | None:
         task = self._task()
-        kept = KeptFiles(self._contents, partial(new_change, task, call_id, "command"), self.made)
-        return kept if kept.keep(named_files(line, str(folder), self._home), Path(task.workspace)) else None
+        files = KeptFiles(self._contents, partial(new_change, task, call_id, "command"), self.made)
+        return files if files.keep(named_files(line, str(folder), self._home), Path(task.workspace)) else None
 
     def failed(self, change: Change) -> None:
         self.made(msgspec.structs.replace(change, failed=True))

@@ -26,28 +26,28 @@ def renamed_files(histories: Sequence[FileHistory], files: Sequence[ChangedFile]
     for number, (history, file) in enumerate(zip(histories, files, strict=True)):
         if file.state == "changed" and not file.is_folder and file.is_new != file.is_deleted:
             (gone if file.is_deleted else new)[number] = history.base if file.is_deleted else history.head
-    found = dict(_same(gone, new))
-    gone = {number: content for number, content in gone.items() if number not in found.values()}
-    new = {number: content for number, content in new.items() if number not in found and content != NOTHING}
+    renames = dict(_same(gone, new))
+    gone = {number: content for number, content in gone.items() if number not in renames.values()}
+    new = {number: content for number, content in new.items() if number not in renames and content != NOTHING}
     if 0 < len(gone) * len(new) <= _MAX_PAIRS:
-        found |= _similar(_lines(histories, gone), _lines(histories, new))
-    return found
+        renames |= _similar(_lines(histories, gone), _lines(histories, new))
+    return renames
 
 
 def _same(gone: Mapping[int, str], new: Mapping[int, str]) -> Iterator[tuple[int, int]]:
-    """Only where one deleted file has the content of one new file."""
-    places = defaultdict[str, tuple[list[int], list[int]]](lambda: ([], []))
+    """Yield pairs of a new and a deleted file with the same content, if no other file has it."""
+    by_content = defaultdict[str, tuple[list[int], list[int]]](lambda: ([], []))
     for at, numbers in enumerate((gone, new)):
         for number, content in numbers.items():
-            places[content][at].append(number)
-    for content, (olds, news) in places.items():
+            by_content[content][at].append(number)
+    for content, (olds, news) in by_content.items():
         if len(olds) == len(news) == 1 and content != _EMPTY:
             yield news[0], olds[0]
 
 
 def _lines(histories: Sequence[FileHistory], contents: Mapping[int, str]) -> dict[int, "Counter[str]"]:
     """The lines of those that are text of a usual size."""
-    found: dict[int, Counter[str]] = {}
+    counts: dict[int, Counter[str]] = {}
     for number, content in contents.items():
         try:
             data = histories[number].data(content)
@@ -55,24 +55,24 @@ def _lines(histories: Sequence[FileHistory], contents: Mapping[int, str]) -> dic
             continue
         file = decode(data) if 0 < len(data) <= _MAX_COMPARED_BYTES else None
         if file is not None:
-            found[number] = Counter(text_lines(file.text))
-    return found
+            counts[number] = Counter(text_lines(file.text))
+    return counts
 
 
 def _similar(gone: Mapping[int, "Counter[str]"], new: Mapping[int, "Counter[str]"]) -> dict[int, int]:
     """Each file once, the most alike first; none where that would take long."""
     if sum(map(len, gone.values())) * len(new) > _MAX_LINES:
         return {}
-    shares = [(_share(old, now), number, place) for number, old in gone.items() for place, now in new.items()]
-    found: dict[int, int] = {}
-    for share, number, place in sorted(shares, key=lambda one: (-one[0], one[1], one[2])):
-        if share >= _MIN_SIMILARITY and place not in found and number not in found.values():
-            found[place] = number
-    return found
+    shares = [(_share(old, now), number, new_number) for number, old in gone.items() for new_number, now in new.items()]
+    renames: dict[int, int] = {}
+    for share, number, new_number in sorted(shares, key=lambda one: (-one[0], one[1], one[2])):
+        if share >= _MIN_SIMILARITY and new_number not in renames and number not in renames.values():
+            renames[new_number] = number
+    return renames
 
 
 def _share(old: "Counter[str]", now: "Counter[str]") -> float:
-    """How much of the larger text the two have in common, by characters."""
+    """Return the share of the larger text that the two have in common, by characters."""
     return _size(old & now) / max(_size(old), _size(now), 1)
 
 

@@ -48,7 +48,7 @@ def changes_of(task: Task, histories: list[FileHistory]) -> TaskChanges:
     return TaskChanges(
         task_id=task.id,
         conversation_id=task.conversation_id,
-        files=_with_renames(histories, [_file(one, task.workspace) for one in histories]),
+        files=_with_renames(histories, [_file(history, task.workspace) for history in histories]),
         steps=_steps(histories),
     )
 
@@ -71,7 +71,7 @@ def _renamed_counts(old: FileHistory, now: FileHistory) -> tuple[int, int]:
 
 def renamed_diff(histories: list[FileHistory], path: str, workspace: str) -> FileDiff | None:
     """A renamed file compared with what it was, which itself has no lines; None if the file is neither."""
-    renamed = renamed_files(histories, [_file(one, workspace) for one in histories])
+    renamed = renamed_files(histories, [_file(history, workspace) for history in histories])
     number = next(number for number, history in enumerate(histories) if history.path == path)
     history = histories[number]
     if number in renamed.values():
@@ -212,39 +212,39 @@ def _file_diff(
 ) -> tuple[FileDiff, int]:
     """The diff and its size in characters; hunks beyond `most` are left out. `before` is a content of `old`, if any."""
     name, note = name_of(history.path, workspace), ""
-    found: list[Hunk] = []
+    all_hunks: list[Hunk] = []
     try:
-        found = text_hunks(_text(old or history, before).text, _text(history, after).text)
+        all_hunks = text_hunks(_text(old or history, before).text, _text(history, after).text)
     except CannotRestore as error:
         note = f"It cannot be compared: {error}."
     if FOLDER in (before, after):
         note = "A folder."
     hunks: list[DiffHunk] = []
     size = 0
-    for hunk in found:
+    for hunk in all_hunks:
         size += len(hunk.text)
         if size > most:
-            note = f"{len(found) - len(hunks)} more hunks are left out: the diff is too large."
+            note = f"{len(all_hunks) - len(hunks)} more hunks are left out: the diff is too large."
             break
         hunks.append(
             DiffHunk(id=_hunk_id(hunk), header=hunk.header, text=hunk.text, added=hunk.added, removed=hunk.removed)
         )
-    added, removed = sum(hunk.added for hunk in found), sum(hunk.removed for hunk in found)
+    added, removed = sum(hunk.added for hunk in all_hunks), sum(hunk.removed for hunk in all_hunks)
     return FileDiff(path=history.path, name=name, hunks=tuple(hunks), added=added, removed=removed, note=note), size
 
 
 def hunk_undone(history: FileHistory, hunk_id: str, mode: int | None) -> Version:
     """The file without one hunk of its diff. Raises `CannotRestore` if the diff has no such hunk any more."""
     base, head = _text(history, history.base), _text(history, history.head)
-    hunk = next((one for one in text_hunks(base.text, head.text) if _hunk_id(one) == hunk_id), None)
+    hunk = next((candidate for candidate in text_hunks(base.text, head.text) if _hunk_id(candidate) == hunk_id), None)
     if hunk is None:
         raise CannotRestore("this part has changed meanwhile; look at it again")
     old, new = text_lines(base.text), text_lines(head.text)
     text = "".join((*new[: hunk.new_at], *old[hunk.old_at : hunk.old_end], *new[hunk.new_end :]))
     if text == base.text:
         unit = history.units[0]
-        whole = None if history.base == NOTHING else history.data(history.base)
-        return Version(history.base, whole, unit.mode, unit.made_folders)
+        base_data = None if history.base == NOTHING else history.data(history.base)
+        return Version(history.base, base_data, unit.mode, unit.made_folders)
     if head.encode(head.text) != history.data(history.head):
         raise CannotRestore("its parts cannot be undone alone; undo the whole file")
     data = head.encode(text)

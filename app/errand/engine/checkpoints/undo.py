@@ -86,15 +86,15 @@ class Checkpoints:
             changed = await self._database.changes.task_ids(conversation_id)
             all_tasks = await self._database.tasks.of_conversation(conversation_id) if changed else ()
             tasks = [task for task in all_tasks if task.id in changed]
-        found = [await self._changes(task) for task in tasks]
-        return ChangeListResult(tasks=tuple(one for one in found if one.files))
+        changed_tasks = [await self._changes(task) for task in tasks]
+        return ChangeListResult(tasks=tuple(task_changes for task_changes in changed_tasks if task_changes.files))
 
     async def diff(self, params: ChangeDiffParams) -> ChangeDiffResult:
         await self._end_of_undo()
         task = await self._task(params.task_id)
 
         def compare(histories: list[FileHistory]) -> ChangeDiffResult:
-            chosen = [one for one in histories if params.path in (None, one.path)]
+            chosen = [history for history in histories if params.path in (None, history.path)]
             _check_found(chosen, params.path)
             if params.renames and params.path is not None and params.step is None:
                 renamed = renamed_diff(histories, params.path, task.workspace)
@@ -154,8 +154,8 @@ class Checkpoints:
             histories = [
                 FileHistory(task.id, records, _content_at(path), self._contents) for path, records in of_path.items()
             ]
-            histories.sort(key=lambda one: one.units[0].at if one.units else datetime.now(UTC))
-            return work([one for one in histories if one.units])
+            histories.sort(key=lambda history: history.units[0].at if history.units else datetime.now(UTC))
+            return work([history for history in histories if history.units])
 
         return await in_workspace(Path(task.workspace), run, _PATIENCE_S)
 
@@ -200,7 +200,7 @@ class Checkpoints:
     ) -> tuple[list[_Plan], list[ChangeConflict]]:
         plans: list[_Plan] = []
         conflicts: list[ChangeConflict] = []
-        chosen = [one for one in histories if params.path in (None, one.path)]
+        chosen = [history for history in histories if params.path in (None, history.path)]
         _check_found(chosen, params.path)
         for history in chosen:
             try:
@@ -231,7 +231,7 @@ class Checkpoints:
     def _plan_file(
         self, history: FileHistory, task: Task, params: ChangeUndoParams, by: str, direction: Direction
     ) -> _Plan | None:
-        """What to do with a file; None if nothing of it is concerned."""
+        """Return what to do with a file; None if the request does not concern it."""
         units = _units(history, params, direction)
         if params.path is None and any(unit.before == UNKEPT for unit in units):
             return None  # the list says that it cannot be undone

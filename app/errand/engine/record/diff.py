@@ -61,11 +61,11 @@ def plain_lines(record: TaskRecord, *, timed: bool) -> list[str]:
     is_known, lines = True, list[str]()
     for node in record.nodes:
         if node.role == "assistant" and (request := next(requests, None)) is not None and is_known:
-            lines += [f"request: {request.kept} messages as before, and", *_indented(request.added)]
+            lines += [f"request: {request.kept_count} messages as before, and", *_indented(request.added)]
         lines += _node(node, timed)
         is_known = is_known and not any(map(_is_truncation, node.blocks))
     for request in requests:
-        lines += [f"request without a reply: {request.kept} messages as before, and", *_indented(request.added)]
+        lines += [f"request without a reply: {request.kept_count} messages as before, and", *_indented(request.added)]
     lines += [_ask(ask) for ask in record.asks if _is_compared(ask)]
     return [*lines, _end(record.head.task, timed)]
 
@@ -92,8 +92,8 @@ def _indented(texts: Iterable[str]) -> list[str]:
 
 
 def _ask(ask: Ask) -> str:
-    given = {True: "allowed", False: "denied", None: ask.answer or ""}[ask.allowed]
-    return f"ask {ask.kind}: {ask.text} → {ask.status} {given}"
+    outcome = {True: "allowed", False: "denied", None: ask.answer or ""}[ask.allowed]
+    return f"ask {ask.kind}: {ask.text} → {ask.status} {outcome}"
 
 
 def _is_compared(ask: Ask) -> bool:
@@ -123,8 +123,8 @@ def _block(block: Block, timed: bool) -> str | None:
         case ImageBlock(name=name) | FileBlock(name=name):
             return f"attached: {name}"
         case ToolCallBlock(call_id=call_id, tool=tool, arguments=arguments, invalid=invalid):
-            given = invalid if invalid is not None else msgspec.json.encode(arguments, order="sorted").decode()
-            return f"calls {tool} {call_id}: {given}"
+            arguments_text = invalid if invalid is not None else msgspec.json.encode(arguments, order="sorted").decode()
+            return f"calls {tool} {call_id}: {arguments_text}"
         case ToolResultBlock(call_id=call_id, tool=tool, text=text, is_error=is_error):
             return f"{'error' if is_error else 'result'} of {tool} {call_id}: {text}"
         case SummaryBlock(text=text):

@@ -24,7 +24,7 @@ class RecordTaskLine(Wire, frozen=True, kw_only=True, tag="task"):
     """The first line: the task and the settings that affect it. `errand_version` is the version that wrote the file.
 
     `window` is the model's context window in tokens, if known; summaries start at its share `summarise_at`.
-    `counted` are the characters and the tokens of the newest request before the task. `kept` are the entries that
+    `counted` are the characters and the tokens of the newest request before the task. `kept_ids` are the entries that
     stay word for word.
     """
 
@@ -39,7 +39,7 @@ class RecordTaskLine(Wire, frozen=True, kw_only=True, tag="task"):
     window: int | None = None
     summarise_at: float = 0.0
     counted: tuple[int, int] = (0, 0)
-    kept: tuple[str, ...] = ()
+    kept_ids: tuple[str, ...] = msgspec.field(default=(), name="kept")
 
 
 class HistoryLine(Wire, frozen=True, kw_only=True, tag="history"):
@@ -57,10 +57,10 @@ class RecordNodeLine(Wire, frozen=True, kw_only=True, tag="node"):
 class RequestLine(Wire, frozen=True, kw_only=True, tag="request"):
     """The input of one model call as text, message by message.
 
-    `added` are the messages after the first `kept` ones of the previous call.
+    `added` are the messages after the first `kept_count` ones of the previous call.
     """
 
-    kept: int
+    kept_count: int = msgspec.field(name="kept")
     added: tuple[str, ...]
 
 

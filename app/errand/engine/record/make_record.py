@@ -41,9 +41,9 @@ def request_lines(sent: Sequence[Sequence[str]]) -> tuple[RequestLine, ...]:
     lines: list[RequestLine] = []
     before: Sequence[str] = ()
     for messages in sent:
-        kept = next((i for i, (old, new) in enumerate(zip(before, messages, strict=False)) if old != new), None)
-        kept = min(len(before), len(messages)) if kept is None else kept
-        lines.append(RequestLine(kept=kept, added=tuple(messages[kept:])))
+        kept_count = next((i for i, (old, new) in enumerate(zip(before, messages, strict=False)) if old != new), None)
+        kept_count = min(len(before), len(messages)) if kept_count is None else kept_count
+        lines.append(RequestLine(kept_count=kept_count, added=tuple(messages[kept_count:])))
         before = messages
     return tuple(lines)
 
@@ -67,8 +67,8 @@ def _content(block: object) -> str:
         case Image(media_type=kind):
             return f"[picture {kind}]"
         case ToolCall(id=call_id, name=name, arguments=arguments, invalid=invalid):
-            given = invalid if invalid is not None else msgspec.json.encode(arguments, order="sorted").decode()
-            return f"[calls {name} {call_id}: {given}]"
+            arguments_text = invalid if invalid is not None else msgspec.json.encode(arguments, order="sorted").decode()
+            return f"[calls {name} {call_id}: {arguments_text}]"
         case _:
             return "[thinks]"
 
@@ -105,21 +105,21 @@ async def make_record(database: Database, task_id: str, context: RecordContext) 
         window=context.window_of(task.model),
         summarise_at=context.summarise_at,
         counted=await database.turns.newest_counted(task.conversation_id, task.model, task.started_at),
-        kept=conversation.kept if conversation is not None else (),
+        kept_ids=conversation.kept if conversation is not None else (),
     )
-    requests = await asyncio.to_thread(requests_of, history, nodes, head.kept)  # a task of 500 turns takes seconds
+    requests = await asyncio.to_thread(requests_of, history, nodes, head.kept_ids)  # a task of 500 turns takes seconds
     return TaskRecord(head, history, requests, nodes, await _asks(database, task_id))
 
 
 async def _nodes(database: Database, task: Task) -> tuple[Node, ...]:
     """All nodes of the task, in order of creation."""
-    found: list[Node] = []
+    nodes: list[Node] = []
     async for kind, body in database.transfer.records(task.conversation_id):
         if kind == "node" and task.id in body:
             node = msgspec.json.decode(body, type=Node)
             if node.task_id == task.id:
-                found.append(node)
-    return tuple(found)
+                nodes.append(node)
+    return tuple(nodes)
 
 
 async def _history(database: Database, task: Task, leaf_id: str | None) -> tuple[Node, ...]:

@@ -108,7 +108,7 @@ def _data(notice: NoticeBlock) -> NoticeData:
         case "info" if notice.text.startswith("The task is over."):
             return TaskCompleted()
         case _:
-            return next(_found(notice.text), None) or Remark(text=notice.text)
+            return next(_notices_in(notice.text), None) or Remark(text=notice.text)
 
 
 def _end(kind: str, text: str) -> TaskEndNotice | Remark:
@@ -132,34 +132,34 @@ def _end(kind: str, text: str) -> TaskEndNotice | Remark:
 
 def _limit(text: str) -> LimitReached | Remark:
     for limit, pattern in _LIMITS:
-        if (found := pattern.fullmatch(text)) is not None:
-            return LimitReached(limit=limit, value=_number(found[1]))
+        if (match := pattern.fullmatch(text)) is not None:
+            return LimitReached(limit=limit, value=_number(match[1]))
     return LimitReached(limit="turns", value=1) if text == _ONE_TURN else Remark(text=text)
 
 
-def _found(text: str) -> Iterator[NoticeData]:
-    if (found := _USED.fullmatch(text)) is not None:
-        shares = tuple(share for part in found[1].split(" and ") for share in _share(part))
-        yield LimitsNear(shares=shares, asks=found[2] == "ask you")
-    if (found := _REPEATED.fullmatch(text)) is not None:
-        yield RepeatedCall(count=3, call=found[1])
-    if (found := _NEARLY_FULL.fullmatch(text)) is not None:
-        yield ContextNearlyFull(share=int(found[1]) / 100)
-    if (found := _TRUNCATED.fullmatch(text)) is not None:
-        entries = 1 if found[1] else int(found[2] or 0)
-        yield ContextTruncated(entries=entries, shortens_result=found[3] is not None)
-    if (found := _NO_SUMMARY.fullmatch(text)) is not None:
-        yield NoSummary(reason=found[1])
-    if (found := _CUT.fullmatch(text)) is not None:
-        yield ReplyCut(reason=found[1])
-    if (found := _PRICE.fullmatch(text)) is not None:
-        yield UnknownPrice(model=found[1])
+def _notices_in(text: str) -> Iterator[NoticeData]:
+    if (match := _USED.fullmatch(text)) is not None:
+        shares = tuple(share for part in match[1].split(" and ") for share in _share(part))
+        yield LimitsNear(shares=shares, asks=match[2] == "ask you")
+    if (match := _REPEATED.fullmatch(text)) is not None:
+        yield RepeatedCall(count=3, call=match[1])
+    if (match := _NEARLY_FULL.fullmatch(text)) is not None:
+        yield ContextNearlyFull(share=int(match[1]) / 100)
+    if (match := _TRUNCATED.fullmatch(text)) is not None:
+        entries = 1 if match[1] else int(match[2] or 0)
+        yield ContextTruncated(entries=entries, shortens_result=match[3] is not None)
+    if (match := _NO_SUMMARY.fullmatch(text)) is not None:
+        yield NoSummary(reason=match[1])
+    if (match := _CUT.fullmatch(text)) is not None:
+        yield ReplyCut(reason=match[1])
+    if (match := _PRICE.fullmatch(text)) is not None:
+        yield UnknownPrice(model=match[1])
 
 
 def _share(part: str) -> Iterator[LimitShare]:
     for limit, pattern in _SHARES:
-        if (found := pattern.fullmatch(part)) is not None:
-            yield LimitShare(limit=limit, used=_number(found[1]), value=_number(found[2]))
+        if (match := pattern.fullmatch(part)) is not None:
+            yield LimitShare(limit=limit, used=_number(match[1]), value=_number(match[2]))
 
 
 def _number(text: str) -> float:

@@ -108,8 +108,8 @@ async def replay(record: TaskRecord, home: Path) -> TaskRecord:
         ground = RecordContext(
             head.errand_version, head.max_minutes, head.max_tokens, head.summarise_at, lambda _: head.window
         )
-        made = await make_record(database, head.task.id, ground)
-    return replace(made, requests=request_lines(model.sent))
+        replayed = await make_record(database, head.task.id, ground)
+    return replace(replayed, requests=request_lines(model.sent))
 
 
 def _recorded_tools(tools: tuple[GuardedTool, ...], script: ReplayScript) -> tuple[GuardedTool, ...]:
@@ -128,7 +128,7 @@ async def _play(record: TaskRecord, builder: TaskBuilder, script: ReplayScript, 
         for node in _before_the_first_reply(record.nodes):
             branch.append(branch.draft(node.role, node.author, node.blocks, task_id=task.id))
     await branch.save()
-    history = visible_messages(record.history, record.head.kept, tuple)
+    history = visible_messages(record.history, record.head.kept_ids, tuple)
     personality = record.head.personality
     builder.database.journal.put(tasks.add(task.id, record.head.prompt or _role_prompt(personality)))
     _restore_request_size(record, task, builder)
@@ -144,7 +144,7 @@ async def _restore_branch(record: TaskRecord, task: Task, builder: TaskBuilder) 
         created_at=task.started_at,
         updated_at=task.started_at,
         workspace=task.workspace,
-        kept=record.head.kept,
+        kept=record.head.kept_ids,
     )
     agent = Agent(
         id=task.agent_id,
@@ -165,7 +165,7 @@ async def _restore_branch(record: TaskRecord, task: Task, builder: TaskBuilder) 
 
 
 def _role_prompt(personality: Personality) -> tuple[PromptPart, ...]:
-    """For records from before prompts were recorded: avoids reading the person's files instead."""
+    """Return the prompt of a record that has none, because it is older: the person's files are not read instead."""
     return (PromptPart(name="role", text=personality.system_prompt),)
 
 

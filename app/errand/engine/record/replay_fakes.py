@@ -82,10 +82,12 @@ class RecordedModel:
 
 
 def _reply(node: Node, *, is_aborted: bool) -> AssistantMessage:
-    whole = msgspec.structs.replace(node, status="complete")
-    known = next((one for one in messages_of((whole,)) if isinstance(one, AssistantMessage)), AssistantMessage())
+    completed = msgspec.structs.replace(node, status="complete")
+    recorded = next(
+        (message for message in messages_of((completed,)) if isinstance(message, AssistantMessage)), AssistantMessage()
+    )
     return replace(
-        known, stop_reason=_reason(node, known.stop_reason, is_aborted), error=node.error, usage=_usage(node)
+        recorded, stop_reason=_reason(node, recorded.stop_reason, is_aborted), error=node.error, usage=_usage(node)
     )
 
 
@@ -291,10 +293,10 @@ class RecordedPerson:
 
     def _take(self, ask: Ask) -> Ask | None:
         """The first remaining ask of the same kind."""
-        found = next((one for one in self._recorded if _kind(one) == _kind(ask)), None)
-        if found is not None:
-            self._recorded.remove(found)
-        return found
+        recorded = next((candidate for candidate in self._recorded if _kind(candidate) == _kind(ask)), None)
+        if recorded is not None:
+            self._recorded.remove(recorded)
+        return recorded
 
 
 def _kind(ask: Ask) -> tuple[str, str | None]:

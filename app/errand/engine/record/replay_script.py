@@ -179,8 +179,8 @@ class ReplayScript:
 
     def _send_messages(self) -> None:
         assert self.run is not None
-        words, self.turn.messages = self.turn.messages, []
-        for message in words:
+        messages, self.turn.messages = self.turn.messages, []
+        for message in messages:
             if message.kind == "as_chat":
                 self.run.set_mode("chat")
             elif message.kind in ("as_plan", "plan_over"):
@@ -209,7 +209,7 @@ def _turns(nodes: Sequence[Node], known_remarks: Collection[NoticeData]) -> list
             if message.kind not in ("nudge", "cut", "no_answer"):
                 turns[-1].messages.append(message)
         elif turns:
-            turns[-1].results |= {one.call_id: one for one in node.blocks if isinstance(one, ToolResultBlock)}
+            turns[-1].results |= {block.call_id: block for block in node.blocks if isinstance(block, ToolResultBlock)}
             notices = (block for block in node.blocks if isinstance(block, NoticeBlock) and block.kind == "model")
             remarks = (notice.data for notice in notices if notice.data is not None)
             turns[-1].remarks += [data for data in remarks if data not in known_remarks]

@@ -86,10 +86,10 @@ async def _bind(host: str, port: int) -> list[socket.socket]:
     """A socket on each address of the host."""
     loop = asyncio.get_running_loop()
     try:
-        found = await loop.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        addresses = await loop.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         return [
             socket.create_server((address[0], port, *address[2:]), family=family)
-            for family, address in dict.fromkeys((family, address) for family, _, _, _, address in found)
+            for family, address in dict.fromkeys((family, address) for family, _, _, _, address in addresses)
         ]
     except (OSError, OverflowError) as error:
         raise ConfigurationError(f"{host}, port {port}, cannot be used ({reason(error)}). Give another.") from error

@@ -158,9 +158,9 @@ class SharingServer:
         return holder
 
     async def _list(self, request: web.Request, holder: str) -> web.StreamResponse:
-        found = await self._models.available.list(refresh=False)
-        models = tuple(model for model in found.models if self._filter.has(model.id))
-        body = msgspec.json.encode(SharedModels(models=models, default=found.default))
+        available = await self._models.available.list(refresh=False)
+        models = tuple(model for model in available.models if self._filter.has(model.id))
+        body = msgspec.json.encode(SharedModels(models=models, default=available.default))
         return web.Response(body=body, content_type="application/json")
 
     async def _stream(self, request: web.Request, holder: str) -> web.StreamResponse:

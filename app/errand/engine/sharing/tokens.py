@@ -61,14 +61,14 @@ class Tokens:
             self.read()
         except (OSError, UnicodeDecodeError, ConfigurationError):
             return None  # a missing or invalid file refuses everyone
-        given = authorization.encode("utf-8", "surrogateescape")
-        names = [one.name for one in self._holders if hmac.compare_digest(given, b"Bearer " + one.token)]
+        header = authorization.encode("utf-8", "surrogateescape")
+        names = [holder.name for holder in self._holders if hmac.compare_digest(header, b"Bearer " + holder.token)]
         return names[0] if names else None
 
     def read(self) -> None:
         """Read the file if it has changed."""
-        found = self._file.stat()
-        seen = (found.st_mtime_ns, found.st_size)
+        status = self._file.stat()
+        seen = (status.st_mtime_ns, status.st_size)
         if seen != self._seen:
             self._holders = _holders(self._file)
             self._redactor.add(*(holder.token.decode() for holder in self._holders))
@@ -77,7 +77,9 @@ class Tokens:
 
 def _holders(file: Path) -> tuple[TokenHolder, ...]:
     lines = enumerate(read_regular(file, _MAX_FILE_BYTES).decode().splitlines(), 1)
-    holders = tuple(_holder(file, number, words) for number, line in lines if (words := line.partition("#")[0].split()))
+    holders = tuple(
+        _holder(file, number, columns) for number, line in lines if (columns := line.partition("#")[0].split())
+    )
     if not holders:
         raise ConfigurationError(f"The token file {file} has no token: write one a line, after a name if you like.")
     return holders

@@ -68,8 +68,10 @@ def skill_of(files: Iterable[SkillContent]) -> SkillContents:
     if not name or not description:
         raise InvalidParams(f"Its {NAME} does not begin with a front matter that has a name and a description.")
     if not _FOLDER_NAME.fullmatch(name) or _RESERVED.fullmatch(name) or ".." in name:
-        shown = name if name.isprintable() else ascii(name)
-        raise InvalidParams(f"Its name “{shown[:80]}” cannot be that of a folder: use letters, digits, - and _.")
+        printable_name = name if name.isprintable() else ascii(name)
+        raise InvalidParams(
+            f"Its name “{printable_name[:80]}” cannot be that of a folder: use letters, digits, - and _."
+        )
     return SkillContents(name, description, text, ordered, _fingerprint(ordered))
 
 
@@ -87,21 +89,21 @@ def read_folder(folder: Path) -> SkillContents:
 
 def choices_in(paths: Iterable[str]) -> tuple[str, ...]:
     """The folders of skills among these paths of files, the nearest first."""
-    found = {posixpath.dirname(path) for path in paths if posixpath.basename(path) == NAME}
-    return tuple(sorted(found, key=lambda path: (path.count("/"), path))[:_MAX_CHOICES])
+    folders = {posixpath.dirname(path) for path in paths if posixpath.basename(path) == NAME}
+    return tuple(sorted(folders, key=lambda path: (path.count("/"), path))[:_MAX_CHOICES])
 
 
 def files_below(folder: Path) -> Iterator[str]:
     """The paths of the first files below a folder, for `choices_in`; links are not followed. Blocking."""
     count = 0
-    for place, folders, names in os.walk(folder):
-        depth = len(Path(place).relative_to(folder).parts)
+    for parent, folders, names in os.walk(folder):
+        depth = len(Path(parent).relative_to(folder).parts)
         folders[:] = sorted(name for name in folders if name != _GIT) if depth < _MAX_DEPTH else []
         for name in names:
             count += 1
             if count > _MAX_SCANNED_ENTRIES:
                 return
-            yield Path(place, name).relative_to(folder).as_posix()
+            yield Path(parent, name).relative_to(folder).as_posix()
 
 
 def check_path(path: str) -> None:
@@ -133,41 +135,41 @@ def linked_file(path: str, target: str) -> str:
 
 def _entries(root: Path) -> list[str]:
     """The paths of all files, in bounds."""
-    found: list[str] = []
+    paths: list[str] = []
     size = 0
-    for place, folders, names in os.walk(root):
+    for parent, folders, names in os.walk(root):
         folders[:] = [name for name in folders if name != _GIT]
-        for name in (*names, *(name for name in folders if Path(place, name).is_symlink())):
+        for name in (*names, *(name for name in folders if Path(parent, name).is_symlink())):
             if name == _GIT:
                 continue
-            path = Path(place, name)
-            found.append(str(path))
+            path = Path(parent, name)
+            paths.append(str(path))
             check_path(path.relative_to(root).as_posix())
             length = path.lstat().st_size
             size += length
-            check_size(len(found), size, length)
-    return found
+            check_size(len(paths), size, length)
+    return paths
 
 
 def _read(root: Path, path: Path) -> SkillContent:
-    shown = path.relative_to(root).as_posix()
+    relative_path = path.relative_to(root).as_posix()
     real = path
     if path.is_symlink():
         real = Path(os.path.realpath(path, strict=True))
         if not real.is_relative_to(root) or _GIT in real.relative_to(root).parts:
-            raise InvalidParams(f"{shown} is a link that leads out of the folder, to {real}.")
+            raise InvalidParams(f"{relative_path} is a link that leads out of the folder, to {real}.")
     if not stat.S_ISREG(real.lstat().st_mode):
-        raise InvalidParams(f"{shown} is neither a file nor a folder.")
+        raise InvalidParams(f"{relative_path} is neither a file nor a folder.")
     data = read_regular(real, MAX_FILE_BYTES, follow_links=False)
-    return SkillContent(shown, data, bool(real.stat().st_mode & stat.S_IXUSR))
+    return SkillContent(relative_path, data, bool(real.stat().st_mode & stat.S_IXUSR))
 
 
 def _fingerprint(files: Iterable[SkillContent]) -> str:
-    whole = hashlib.sha256()
+    digest = hashlib.sha256()
     for file in files:
         for part in (file.path.encode(), b"x" if file.is_executable else b"-", file.data):
-            whole.update(len(part).to_bytes(8, "big") + part)
-    return whole.hexdigest()
+            digest.update(len(part).to_bytes(8, "big") + part)
+    return digest.hexdigest()
 
 
 def _is_text(path: str) -> bool:

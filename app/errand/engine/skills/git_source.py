@@ -65,8 +65,8 @@ class _Entry:
 
 def git_source(address: str, path: str, ref: str, protocols: Sequence[str]) -> GitSource:
     """Check an address. Raises `InvalidParams` for anything but a plain one with a protocol that is open."""
-    if found := _ON_GITHUB.fullmatch(address):
-        address, ref, path = found[1], ref or found[2], path or found[3] or ""
+    if match := _ON_GITHUB.fullmatch(address):
+        address, ref, path = match[1], ref or match[2], path or match[3] or ""
     protocol = address.partition(":")[0].lower()
     if protocol not in protocols:
         raise InvalidParams(
@@ -128,7 +128,7 @@ class GitCopy:
         ]
         if not entries:
             raise InvalidParams(f"There is no folder {below or 'with files'} in {self._source.address}.")
-        check_size(len(entries), sum(one.size for one in entries), max(one.size for one in entries))
+        check_size(len(entries), sum(entry.size for entry in entries), max(one.size for one in entries))
         for entry in entries:
             check_path(entry.path)
             if entry.mode == _SUBMODULE:
@@ -159,13 +159,13 @@ class GitCopy:
 
     async def _entries(self) -> list[_Entry]:
         listed = await self._git("ls-tree", "-r", "-l", "-z", self.commit)
-        found: list[_Entry] = []
+        entries: list[_Entry] = []
         for line in listed.split(b"\0"):
             if line:
                 facts, _, path = line.decode("utf-8", "surrogateescape").partition("\t")
                 mode, _, _, size = facts.split()
-                found.append(_Entry(mode, int(size) if size.isdecimal() else 0, path))
-        return found
+                entries.append(_Entry(mode, int(size) if size.isdecimal() else 0, path))
+        return entries
 
     async def _git(self, *words: str, is_in_copy: bool = True) -> bytes:
         """The output of git. Raises `InvalidParams` with its complaint."""
@@ -239,32 +239,34 @@ def _bounded(kept: bytearray) -> Callable[[bytes], None]:
 
 def _unpacked(packed: bytes, entries: Sequence[_Entry]) -> list[SkillContent]:
     """The files of an archive; a link becomes the file of the skill to which it leads."""
-    known = {entry.path for entry in entries if entry.mode != _LINK}
-    found: dict[str, SkillContent] = {}
+    file_paths = {entry.path for entry in entries if entry.mode != _LINK}
+    contents: dict[str, SkillContent] = {}
     links: dict[str, str] = {}
     with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
         for member in archive:
             if member.issym():
                 links[member.name] = linked_file(member.name, member.linkname)
-            elif member.isfile() and member.name in known and (file := archive.extractfile(member)) is not None:
-                found[member.name] = SkillContent(member.name, file.read(), bool(member.mode & 0o100))
+            elif member.isfile() and member.name in file_paths and (file := archive.extractfile(member)) is not None:
+                contents[member.name] = SkillContent(member.name, file.read(), bool(member.mode & 0o100))
     for path, target in links.items():
-        if target not in found:
+        if target not in contents:
             raise InvalidParams(f"{path} is a link to {ascii(target)[:200]}, which is no file of the skill.")
-        found[path] = replace(found[target], path=path)
-    return list(found.values())
+        contents[path] = replace(contents[target], path=path)
+    return list(contents.values())
 
 
 def _size(folder: Path) -> int:
     total = 0
-    for place, _, names in os.walk(folder):
+    for parent, _, names in os.walk(folder):
         for name in names:
             with suppress(OSError):
-                total += os.lstat(os.path.join(place, name)).st_size
+                total += os.lstat(os.path.join(parent, name)).st_size
     return total
 
 
 def _complaint(errors: bytes) -> str:
     lines = [line for line in errors.decode("utf-8", "replace").splitlines() if line.strip()]
-    found = next((line for line in reversed(lines) if line.startswith("fatal:")), lines[-1] if lines else "git failed")
-    return f"{printable(found.removeprefix('fatal: ')[:300]).rstrip('.')}."
+    message = next(
+        (line for line in reversed(lines) if line.startswith("fatal:")), lines[-1] if lines else "git failed"
+    )
+    return f"{printable(message.removeprefix('fatal: ')[:300]).rstrip('.')}."

@@ -50,29 +50,29 @@ class Skills:
 
     @property
     def folder(self) -> Path:
-        """Where skills are installed."""
+        """The folder in which skills are installed."""
         return self._home / USER_SKILLS[0]
 
     async def listing(self, workspace: str | None) -> SkillListResult:
         """Raises `InvalidParams` for a workspace that is no folder."""
         state = read_skill_state(self._paths.skills)
-        place = Path(workspace) if workspace is not None else self._home
+        folder = Path(workspace) if workspace is not None else self._home
 
         def look() -> SkillListResult:
-            if workspace is not None and not (place.is_absolute() and place.is_dir()):
+            if workspace is not None and not (folder.is_absolute() and folder.is_dir()):
                 raise InvalidParams(f"workspace: {workspace!r} is no folder.")
-            real = place.resolve()
-            found = find_skills(real if workspace is not None else None, self._home, state.disabled)
-            trust = state.trust_of(real, found.fingerprint)
+            real = folder.resolve()
+            found_skills = find_skills(real if workspace is not None else None, self._home, state.disabled)
+            trust = state.trust_of(real, found_skills.fingerprint)
             return SkillListResult(
-                skills=tuple(self._listed(found, state, is_trusted=trust == "trusted")),
+                skills=tuple(self._listed(found_skills, state, is_trusted=trust == "trusted")),
                 folder=str(self.folder),
-                broken=tuple(str(file) for file in found.broken),
-                fingerprint=found.fingerprint,
+                broken=tuple(str(file) for file in found_skills.broken),
+                fingerprint=found_skills.fingerprint,
                 trust=trust,
             )
 
-        return await in_workspace(place, look, _PATIENCE_S)
+        return await in_workspace(folder, look, _PATIENCE_S)
 
     async def trust(self, params: SkillTrustParams) -> SkillListResult:
         """Decide about the skills of a workspace. Raises `Conflict` if they are not those that were displayed."""
@@ -87,42 +87,42 @@ class Skills:
 
     async def preview(self, params: SkillPreviewParams) -> SkillPreviewResult:
         """All of a skill, or the folders of the source that hold one. Raises `InvalidParams`."""
-        source, found, choices, commit = await self._fetched(params.source, params.path, params.ref)
-        if found is None:
+        source, skill, choices, commit = await self._fetched(params.source, params.path, params.ref)
+        if skill is None:
             return SkillPreviewResult(choices=choices)
         return SkillPreviewResult(
             preview=SkillPreview(
-                name=found.name,
-                description=found.description,
+                name=skill.name,
+                description=skill.description,
                 source=source.source,
                 path=source.path,
                 ref=source.ref,
                 commit=commit,
-                text=found.text,
+                text=skill.text,
                 files=tuple(
-                    SkillFile(path=one.path, size=len(one.data), is_script=one.is_script) for one in found.files
+                    SkillFile(path=file.path, size=len(file.data), is_script=file.is_script) for file in skill.files
                 ),
-                scripts=_scripts(found.files),
-                fingerprint=found.fingerprint,
-                problem=await asyncio.to_thread(self._problem, found),
+                scripts=_scripts(skill.files),
+                fingerprint=skill.fingerprint,
+                problem=await asyncio.to_thread(self._problem, skill),
             )
         )
 
     async def install(self, params: SkillInstallParams) -> Skill:
         """Raises `Conflict` if the files are not those that were shown, or the name is taken."""
         async with self._changes:
-            _, found, _, commit = await self._fetched(params.source, params.path, params.ref)
-            if found is None or found.fingerprint != params.fingerprint:
+            _, skill, _, commit = await self._fetched(params.source, params.path, params.ref)
+            if skill is None or skill.fingerprint != params.fingerprint:
                 raise Conflict("The skill is not what was shown: its files have changed since. Look at it once more.")
-            if problem := await asyncio.to_thread(self._problem, found):
+            if problem := await asyncio.to_thread(self._problem, skill):
                 raise Conflict(problem)
-            target = self.folder / found.name
-            await in_workspace(self._home, lambda: self._write(found, target), _PATIENCE_S)
+            target = self.folder / skill.name
+            await in_workspace(self._home, lambda: self._write(skill, target), _PATIENCE_S)
             entry = InstalledSkill(
                 source=params.source,
                 path=params.path,
                 commit=commit,
-                fingerprint=found.fingerprint,
+                fingerprint=skill.fingerprint,
                 installed_at=datetime.now(UTC),
             )
             file = str(target / NAME)
@@ -131,7 +131,7 @@ class Skills:
                 msgspec.structs.replace(
                     state,
                     installed={**state.installed, file: entry},
-                    disabled=tuple(one for one in state.disabled if one != file),
+                    disabled=tuple(path for path in state.disabled if path != file),
                 )
             )
         return await self._installed(file)
@@ -148,20 +148,20 @@ class Skills:
                 raise NotFound(f"No skill was installed as {file}.")
             now = datetime.now(UTC)
             moved = RemovedSkill(state.installed[file], new_id("skill"), now)
-            place = self._paths.removed_skills / moved.folder
-            was_there = await in_workspace(self._home, lambda: _moved(folder, place), _PATIENCE_S)
-            removed = {name: one for name, one in state.removed.items() if now - one.removed_at < _KEPT}
-            kept = SkillState(
+            removed_folder = self._paths.removed_skills / moved.folder
+            was_there = await in_workspace(self._home, lambda: _moved(folder, removed_folder), _PATIENCE_S)
+            removed = {name: skill for name, skill in state.removed.items() if now - skill.removed_at < _KEPT}
+            new_state = SkillState(
                 {name: entry for name, entry in state.installed.items() if name != file},
-                tuple(one for one in state.disabled if one != file),
+                tuple(path for path in state.disabled if path != file),
                 {**removed, file: moved} if was_there else removed,
             )
             try:
-                self._save(kept)
+                self._save(new_state)
             except InvalidParams:
-                await in_workspace(self._home, lambda: _moved(place, folder), _PATIENCE_S)
+                await in_workspace(self._home, lambda: _moved(removed_folder, folder), _PATIENCE_S)
                 raise
-            folders = {one.folder for one in kept.removed.values()}
+            folders = {skill.folder for skill in new_state.removed.values()}
             await in_workspace(self._home, lambda: _delete_others(self._paths.removed_skills, folders), _PATIENCE_S)
 
     async def restore(self, file: str) -> Skill:
@@ -172,12 +172,12 @@ class Skills:
             if removed is None:
                 raise NotFound(f"No skill was removed as {file}, or it was more than {_KEPT.days} days ago.")
             name = Path(file).parent.name
-            if problem := await asyncio.to_thread(self._taken, name):
+            if problem := await asyncio.to_thread(self._conflict_with_name, name):
                 raise Conflict(problem)
-            place = self._paths.removed_skills / removed.folder
-            if not await in_workspace(self._home, lambda: _moved(place, Path(file).parent), _PATIENCE_S):
+            removed_folder = self._paths.removed_skills / removed.folder
+            if not await in_workspace(self._home, lambda: _moved(removed_folder, Path(file).parent), _PATIENCE_S):
                 raise NotFound(f"The files of {name} are not there any more.")
-            left = {name: one for name, one in state.removed.items() if name != file}
+            left = {name: skill for name, skill in state.removed.items() if name != file}
             installed = {**state.installed, file: removed.skill}
             self._save(msgspec.structs.replace(state, installed=installed, removed=left))
         return await self._installed(file)
@@ -188,23 +188,23 @@ class Skills:
             raise InvalidParams(f"file: {file!r} is no path of a {NAME}.")
         async with self._changes:
             state = read_skill_state(self._paths.skills)
-            others = tuple(one for one in state.disabled if one != file)
+            others = tuple(path for path in state.disabled if path != file)
             self._save(msgspec.structs.replace(state, disabled=others if is_enabled else (*others, file)))
 
     async def _installed(self, file: str) -> Skill:
         listed = (await self.listing(None)).skills
-        found = next((skill for skill in listed if skill.file == file), None)
-        if found is None:
+        match = next((skill for skill in listed if skill.file == file), None)
+        if match is None:
             raise NotFound(f"{file} is not there any more.")
-        return found
+        return match
 
     async def _fetched(
         self, source: str, path: str, ref: str
     ) -> tuple[SkillPreviewParams, SkillContents | None, tuple[str, ...], str]:
         """The source as it was understood, the skill or the folders that hold one, and the commit of a repository."""
         if os.path.isabs(source):
-            found, choices = await in_workspace(Path(source), lambda: _in_folder(Path(source), path), _PATIENCE_S)
-            return SkillPreviewParams(source=source, path=path), found, choices, ""
+            skill, choices = await in_workspace(Path(source), lambda: _in_folder(Path(source), path), _PATIENCE_S)
+            return SkillPreviewParams(source=source, path=path), skill, choices, ""
         origin = git_source(source, path, ref, self._protocols)
         understood = SkillPreviewParams(source=origin.address, path=origin.path, ref=origin.ref)
         async with GitCopy(origin, self._paths.staging, self._protocols) as copy:
@@ -216,32 +216,32 @@ class Skills:
             return understood, await copy.read(), (), copy.commit
 
     def _problem(self, found: SkillContents) -> str:
-        """Why it cannot be installed beside the skills of the person. Blocking."""
-        return self._taken(found.name)
+        """Return why it cannot be installed beside the skills of the person, or an empty text. Blocking."""
+        return self._conflict_with_name(found.name)
 
-    def _taken(self, name: str) -> str:
-        taken = next((one for one in find_skills(None, self._home).skills if one.name == name), None)
+    def _conflict_with_name(self, name: str) -> str:
+        taken = next((skill for skill in find_skills(None, self._home).skills if skill.name == name), None)
         if taken is not None:
             return f"There is a skill {name} already, in {taken.file.parent}. Remove it first."
         if os.path.lexists(self.folder / name):
             return f"{self.folder / name} is there already. Remove it first."
         return ""
 
-    def _write(self, found: SkillContents, target: Path) -> None:
+    def _write(self, skill: SkillContents, target: Path) -> None:
         """All files at once: a folder that is renamed when it is complete. Blocking."""
         try:
             make_folder(self.folder)
             # Beside the skills, so that no unfinished one is found among them.
             staged = self.folder.parent / f".{new_id('skill')}"
             try:
-                for file in found.files:
-                    place = staged / file.path
-                    place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                    with place.open("xb") as written:
+                for file in skill.files:
+                    path = staged / file.path
+                    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                    with path.open("xb") as written:
                         written.write(file.data)
                         written.flush()
                         os.fsync(written.fileno())
-                    place.chmod(0o700 if file.is_executable else 0o600)
+                    path.chmod(0o700 if file.is_executable else 0o600)
                 os.rename(staged, target)
                 flush_folder(self.folder)
             except BaseException:
@@ -318,26 +318,26 @@ def _delete_others(folder: Path, kept: Collection[str]) -> None:
 def _in_folder(folder: Path, path: str) -> tuple[SkillContents | None, tuple[str, ...]]:
     if path:
         check_path(path.strip("/"))
-    place = folder / path.strip("/")
-    if not place.is_dir():
-        raise InvalidParams(f"There is no folder {place}.")
-    if (place / NAME).is_file():
-        return read_folder(place), ()
-    choices = choices_in(files_below(place))
+    start = folder / path.strip("/")
+    if not start.is_dir():
+        raise InvalidParams(f"There is no folder {start}.")
+    if (start / NAME).is_file():
+        return read_folder(start), ()
+    choices = choices_in(files_below(start))
     if not choices:
-        raise InvalidParams(f"{place} has no {NAME}, so there is no skill in it.")
-    return None, tuple(f"{path.strip('/')}/{one}" if path else one for one in choices)
+        raise InvalidParams(f"{start} has no {NAME}, so there is no skill in it.")
+    return None, tuple(f"{path.strip('/')}/{choice}" if path else choice for choice in choices)
 
 
 def _scripts(files: Sequence[SkillContent]) -> tuple[SkillScript, ...]:
     """The texts of the scripts, in bounds; a binary program has none."""
     scripts: list[SkillScript] = []
-    shown = 0
+    shown_length = 0
     for file in files:
         if not file.is_script:
             continue
-        room = min(_MAX_SCRIPT_LENGTH, max(0, _MAX_SCRIPTS_LENGTH - shown))
+        room = min(_MAX_SCRIPT_LENGTH, max(0, _MAX_SCRIPTS_LENGTH - shown_length))
         text = "" if b"\0" in file.data else file.data[:room].decode("utf-8", "replace")
-        shown += len(text)
+        shown_length += len(text)
         scripts.append(SkillScript(path=file.path, text=text, is_cut=len(file.data) > room))
     return tuple(scripts)
