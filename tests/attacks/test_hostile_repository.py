@@ -55,7 +55,7 @@ async def test_skills_that_are_bombs_are_left_out(tmp_path: Path) -> None:
 async def test_repositories_of_pipes_stop_nobody(tmp_path: Path, campaign: Campaign) -> None:
     async with engine_parts(tmp_path, ModelServer(answer=lambda _: Reply(text="Hello."))) as engine:
         folders: list[Path] = []
-        for number in range(campaign.rounds(12, 100)):
+        for number in range(campaign.rounds(6, 100)):
             folder = tmp_path / f"repository {number}"
             (folder / "skills").mkdir(parents=True)
             if number % 2:
@@ -77,7 +77,7 @@ async def test_drives_that_never_answer_cost_only_who_works_there(tmp_path: Path
         with hanging_folder(tmp_path / "gone") as gone:
             starts = [
                 asyncio.create_task(start_in(engine, gone / f"repository {number}"))
-                for number in range(campaign.rounds(12, 100))
+                for number in range(campaign.rounds(6, 100))
             ]
             hanging = await start_in(engine, tmp_path / "way there")
             assert await completed(engine, engine.workspace)
@@ -99,7 +99,7 @@ async def test_tools_imports_and_exports_that_hang_cost_nobody_else(tmp_path: Pa
         importer = Importer(services.log, services.database, services.changes, services.locks, services.paths)
         with hanging_folder(engine.workspace / "gone") as gone:
             waiting: list[asyncio.Task[object]] = []
-            for number in range(campaign.rounds(12, 100)):
+            for number in range(campaign.rounds(6, 100)):
                 params = DataExportParams(path=str(gone / f"{number}" / "all.jsonl"))
                 waiting.append(asyncio.create_task(importer.run(gone / f"{number}" / "all.jsonl")))
                 waiting.append(asyncio.create_task(export_json(services.database, services.paths, Redactor(), params)))

@@ -68,13 +68,10 @@ async def chat(errand: Errand, server: ModelServer, *texts: str) -> str:
 @pytest.mark.parametrize(
     "before", ["", "use ", "the tide tables need the key ", "the tide tables of the harbour need key "]
 )
-@pytest.mark.parametrize("key", [OF_OTHERS, OWN])
-async def test_no_field_made_of_a_message_has_its_key(
-    own_errand: Errand, tmp_path: Path, before: str, key: str
-) -> None:
-    message = f"{before}{key} for the tide tables, please"
+async def test_no_field_made_of_a_message_has_its_key(own_errand: Errand, tmp_path: Path, before: str) -> None:
+    messages = [f"{before}{key} for the tide tables, please" for key in (OF_OTHERS, OWN)]
     async with ModelServer(answer=lambda request: Reply(text="Noted.")) as server:
-        await chat(own_errand, server, message)
+        await chat(own_errand, server, *messages)
         await chat(own_errand, server, "Where are the tide tables of the harbour?")
         requests = [msgspec.json.encode(request.messages).decode() for request in server.requests]
     assert "tide tables" in requests[-1] and not holds_key(requests[-1]), "recalled entries reach other models"
@@ -92,41 +89,44 @@ async def test_no_field_made_of_a_message_has_its_key(
     assert not any(map(holds_key, shown)), shown
     async with connected(own_errand) as client:
         conversations = (await client.call(CONVERSATION_LIST, ConversationListParams())).conversations
-        first = next(one for one in conversations if "harbour?" not in one.title)
-        results = (
+        with_keys = [conversation.id for conversation in conversations if "harbour?" not in conversation.title]
+        assert len(with_keys) == 2
+        results = [
             conversations,
             await client.call(CONVERSATION_SEARCH, ConversationSearchParams(text="tide")),
             await client.call(CONVERSATION_SEARCH, ConversationSearchParams(text="please")),
-            (await client.call(CONVERSATION_TREE, ConversationTreeParams(conversation_id=first.id))).nodes,
-            await client.call(CONVERSATION_FIND_NODES, ConversationFindNodesParams(conversation_id=first.id)),
             await client.call(AGENT_LIST, AgentListParams()),
             await client.call(USAGE_REPORT, UsageReportParams()),
-        )
+        ]
+        for number in with_keys:
+            results += [
+                (await client.call(CONVERSATION_TREE, ConversationTreeParams(conversation_id=number))).nodes,
+                await client.call(CONVERSATION_FIND_NODES, ConversationFindNodesParams(conversation_id=number)),
+            ]
         encoded = [msgspec.json.encode(result).decode() for result in results]
         assert next((text for text in encoded if holds_key(text)), "") == ""
-        title = f"{before}{key[:20]}…"
-        change = ConversationChangeParams(conversation_id=first.id, title=title)
-        assert not holds_key((await client.call(CONVERSATION_CHANGE, change)).conversation.title)
+        for key in (OF_OTHERS, OWN):
+            change = ConversationChangeParams(conversation_id=with_keys[0], title=f"{before}{key[:20]}…")
+            assert not holds_key((await client.call(CONVERSATION_CHANGE, change)).conversation.title)
     for form in ("json", "markdown", "html"):
         assert (await own_errand.run("export", "--to", str(tmp_path / form), "--format", form)).code == 0
     exports = {name: text for form in ("json", "markdown", "html") for name, text in read_files(tmp_path / form)}
     assert exports and not any(holds_key(f"{name}\n{text}") for name, text in exports.items())
 
 
-@pytest.mark.parametrize(
-    "title", [f"use {OF_OTHERS} here", f"use {OF_OTHERS[:18]}…", f"the tides need {OWN}", f"use {OWN[:-4]}…"]
-)
-async def test_a_title_that_was_stored_with_a_key_leaves_without_it(
-    own_errand: Errand, tmp_path: Path, title: str
-) -> None:
+async def test_titles_that_were_stored_with_a_key_leave_without_it(own_errand: Errand, tmp_path: Path) -> None:
+    titles = (f"use {OF_OTHERS} here", f"use {OF_OTHERS[:18]}…", f"the tides need {OWN}", f"use {OWN[:-4]}…")
     async with ModelServer(answer=lambda request: Reply(text="Noted.")) as server:
-        await chat(own_errand, server, "The tide tables are on the second page.")
+        await chat(own_errand, server, *(f"The tide tables are on the second page of {book}." for book in "ABCD"))
         assert (await own_errand.run("engine", "--stop")).code == 0
         with closing(sqlite3.connect(own_errand.home / "errand.db")) as connection, connection:
-            connection.execute("UPDATE conversations SET title = ?1, body = json_set(body, '$.title', ?1)", (title,))
-            changed = "json_set(body, '$.event.conversation.title', ?1)"
-            is_of_title = "body LIKE '%\"conversationUpdate\"%'"
-            connection.execute(f"UPDATE events SET body = {changed} WHERE {is_of_title}", (title,))
+            rows = connection.execute("SELECT id FROM conversations").fetchall()
+            for (number,), title in zip(rows, titles, strict=True):
+                renamed = "title = ?1, body = json_set(body, '$.title', ?1)"
+                connection.execute(f"UPDATE conversations SET {renamed} WHERE id = ?2", (title, number))
+                changed = "json_set(body, '$.event.conversation.title', ?1)"
+                is_of_title = "body LIKE '%\"conversationUpdate\"%' AND body LIKE '%' || ?2 || '%'"
+                connection.execute(f"UPDATE events SET body = {changed} WHERE {is_of_title}", (title, number))
         await chat(own_errand, server, "Where are the tide tables?")
         sent = msgspec.json.encode(server.requests[-1].body).decode()
     assert "second page" in sent and not holds_key(sent)

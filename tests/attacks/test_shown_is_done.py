@@ -177,7 +177,7 @@ async def test_a_folder_that_flips_to_a_link_while_files_are_written_leads_nothi
     tool = tool_of(context, "code")
     refused = 0
     try:
-        for number in range(campaign.rounds(300, 20_000)):
+        for number in range(campaign.rounds(100, 20_000)):
             arguments = tool.prepare_arguments({"action": "write", "path": f"sub/f{number}", "content": "x"})
             try:
                 access = tool.access(arguments)

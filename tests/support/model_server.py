@@ -33,11 +33,16 @@ class Call(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     index: int | None = None
 
 
+_PIECE_LENGTH = 8
+_MAX_PIECES = 2_000
+
+
 class Reply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One answer of the server, the good ones first, then what can go wrong.
 
-    Text, thinking and arguments are cut into pieces of `piece_length` characters, one chunk each. `delay_s` comes
-    before the first chunk, `piece_delay_s` before each further one; `gate` is awaited before the first chunk.
+    Text, thinking and arguments are cut into pieces of `piece_length` characters, one chunk each; a long text is cut
+    into longer pieces, unless a length was chosen. `delay_s` comes before the first chunk, `piece_delay_s` before each
+    further one; `gate` is awaited before the first chunk.
     `status` other than 200 sends `body` (or an error of OpenAI's form with `error`) and `headers`. `cut_after` closes
     the socket after that many chunks, `stall_after` goes silent then until `rest` is set or the client leaves. `raw` is
     sent as it is, in place of chunks. `finish` overrides the finish reason; an empty text leaves it out. `done` sends
@@ -47,7 +52,7 @@ class Reply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     text: str = ""
     thinking: str = ""
     calls: tuple[Call, ...] = ()
-    piece_length: int = 8
+    piece_length: int = _PIECE_LENGTH
     delay_s: float = 0.0
     piece_delay_s: float = 0.0
     gate: asyncio.Event | None = None
@@ -187,6 +192,8 @@ def _event(chunk: JsonObject) -> bytes:
 
 
 def _cut(text: str, length: int) -> list[str]:
+    if length == _PIECE_LENGTH:
+        length = max(length, len(text) // _MAX_PIECES)
     return [text[at : at + length] for at in range(0, len(text), length)]
 
 

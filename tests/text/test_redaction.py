@@ -271,11 +271,11 @@ HOSTILE = (
 
 
 @pytest.mark.parametrize("piece", HOSTILE)
-def test_the_time_for_a_megabyte_is_bounded(piece: str) -> None:
-    text = piece * (1_000_000 // len(piece))
+def test_the_time_for_a_long_text_is_bounded(piece: str) -> None:
+    text = piece * (250_000 // len(piece))
     began = time.process_time()
     redact(text)
-    assert time.process_time() - began < 10  # seconds of CPU; a pattern that grows with the square takes minutes
+    assert time.process_time() - began < 2.5  # seconds of CPU; growth with the square takes many times that
 
 
 @given(st.lists(st.sampled_from(HOSTILE), max_size=60))

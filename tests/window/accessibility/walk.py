@@ -4,6 +4,7 @@ import importlib
 import pkgutil
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import partial
 
 from PySide6.QtCore import QEvent, Qt
@@ -14,6 +15,7 @@ import errand.window
 from errand.window.views.settings.shortcuts_page import KeySequenceButton
 from errand.window.widgets.labels import ElidedLabel
 from tests.support.window import until
+from tests.window.accessibility.contrast import lines, picture_of
 from tests.window.accessibility.full_window import Office
 from tests.window.accessibility.tab_walk import TabWalk
 from tests.window.accessibility.tree import Element, elements, is_part_of_another, words_of
@@ -36,6 +38,8 @@ _NOT_WALKED = frozenset(
         "SkillPreviewView",
     }
 )
+MIN_TEXT_CONTRAST, MIN_ICON_CONTRAST = 4.5, 3.0
+
 _PARTS = ("View", "Dialog", "Card", "Form", "Picker", "Menu", "Popover")
 
 
@@ -49,17 +53,46 @@ async def bring(office: Office, view: View) -> QWidget:
     return window
 
 
-async def findings(office: Office) -> list[str]:
-    """Of all views."""
-    found: list[str] = []
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What is wrong in the views, one line each: with keyboard, names and layout, and with the contrast."""
+
+    use: list[str] = field(default_factory=list[str])
+    contrast: list[str] = field(default_factory=list[str])
+
+
+async def findings(office: Office) -> Findings:
+    """Open each view once and check everything in it."""
+    result = Findings()
     seen: set[type] = set()
     looked_at: set[QWidget] = set()
     for view in VIEWS:
         window = await bring(office, view)
+        result.contrast.extend(f"{view.name}: {line}" for line in _low_contrast(window))
         seen.update(kind for part in _visible(window) for kind in type(part).__mro__)
-        lines = (*_nameless(window), *_unreachable(window, looked_at), *_unpressable(window), *_cut(window))
-        found += [f"{view.name}: {line}" for line in lines]
-    return [*found, *(f"in no view: {name}" for name in sorted(_window_parts(seen)))]
+        wrong = (*_nameless(window), *_unreachable(window, looked_at), *_unpressable(window), *_cut(window))
+        result.use.extend(f"{view.name}: {line}" for line in wrong)
+    result.use.extend(f"in no view: {name}" for name in sorted(_window_parts(seen)))
+    return result
+
+
+async def findings_in_contrast(office: Office) -> list[str]:
+    """Open each view in the theme that is applied, and check its contrast alone."""
+    found: list[str] = []
+    for view in VIEWS:
+        window = await bring(office, view)
+        found += [f"{view.name}: {line}" for line in _low_contrast(window)]
+    return found
+
+
+def _low_contrast(window: QWidget) -> Iterator[str]:
+    picture = picture_of(window)
+    for part in elements(window):
+        if part.has_text and part.enabled:
+            min_contrast = MIN_ICON_CONTRAST if part.is_icon else MIN_TEXT_CONTRAST
+            poor = [round(contrast, 1) for contrast in lines(picture, part.place) if contrast < min_contrast]
+            if poor:
+                yield f"contrast {poor}: {part.words}"
 
 
 async def findings_in_texts(office: Office) -> list[str]:

@@ -1,7 +1,7 @@
 """Servers whose messages are too large, too many or odd: an error of theirs, in little memory; the next call works."""
 
 import asyncio
-import sys
+from asyncio.subprocess import DEVNULL, PIPE
 from pathlib import Path
 
 import msgspec
@@ -18,9 +18,11 @@ from errand.engine.tools.mcp.connection import shake_hands
 from errand.engine.tools.mcp.definitions import SchemaRoom, checked_tools
 from errand.engine.tools.mcp.json_rpc import RpcPeer
 from errand.protocol.base import JsonObject, JsonValue
+from tests.support.command_line import Errand
+from tests.support.forked_process import start_program
+from tests.support.warm_errand import CHECKOUT, Command
 
 LONG = "%6d%79" * 100_000
-_REPOSITORY = Path(__file__).parents[4]
 _MAX_GROWTH_MB = 100
 
 
@@ -33,11 +35,11 @@ class Outcome(msgspec.Struct):
 
 
 async def outcome_of(folder: Path, transport: str, kind: str) -> Outcome:
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "tests.support.mcp_hostile_client", str(folder), transport, kind),
-        cwd=_REPOSITORY,
-        stdout=asyncio.subprocess.PIPE,
+    environment = Errand(folder, folder).environment
+    command = Command(
+        (str(folder), transport, kind), str(CHECKOUT), environment, module="tests.support.mcp_hostile_client"
     )
+    process = await start_program(command, (DEVNULL, PIPE, 2))
     output, _ = await process.communicate()
     return msgspec.json.decode(output, type=Outcome)
 
