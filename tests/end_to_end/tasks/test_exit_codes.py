@@ -91,7 +91,7 @@ async def test_a_task_whose_model_gives_no_answer_is_not_done_and_says_why(erran
     async with ModelServer(replies=[thoughts, thoughts]) as server:
         done = await errand.run("run", *MODEL, server.url, "think")
     assert done.code == 4
-    assert "! Ended: the last reply is no answer · 2 turns" in done.out
+    assert "! Ended: the last reply is not an answer · 2 turns" in done.out
     assert "The model sent no answer: its last reply has no text and no tool call." in " ".join(done.out.split())
     assert "no answer" in (await errand.run("tasks")).out
     async with ModelServer(replies=[thoughts, thoughts]) as server:

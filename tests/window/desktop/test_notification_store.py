@@ -98,7 +98,7 @@ def test_a_notification_says_how_a_task_ended_and_a_grouped_one_how_many() -> No
         "No network.",
     )
     many = grouped_notification((done, failed))
-    assert (many.title, many.body) == ("2 tasks have ended", "1 task of them failed.")
+    assert (many.title, many.body) == ("2 tasks have ended", "1 of these tasks failed.")
 
 
 def test_the_end_of_an_unfinished_task_is_notified_as_unfinished() -> None:
@@ -107,7 +107,7 @@ def test_the_end_of_an_unfinished_task_is_notified_as_unfinished() -> None:
     refused = msgspec.structs.replace(ended("task_2"), completion="refused", refused_calls=3)
     assert ended_notification(refused, "Test").title == "Ended: nothing it tried was allowed: Test"
     many = grouped_notification((silent, refused, ended("task_3", "error")))
-    assert many.body == "1 task of them failed. 2 tasks of them ended without being done."
+    assert many.body == "1 of these tasks failed. 2 of these tasks ended without being done."
 
 
 class Told:

@@ -24,7 +24,7 @@ def unfinished(**changes: object) -> Task:
     ("task", "words"),
     [
         (unfinished(completion="undeclared"), "Ended without confirming that it's done"),
-        (unfinished(completion="no_answer"), "Ended: the last reply is no answer"),
+        (unfinished(completion="no_answer"), "Ended: the last reply is not an answer"),
         (
             unfinished(completion="refused", refused_calls=1),
             "Ended: nothing it tried was allowed",

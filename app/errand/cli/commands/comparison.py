@@ -88,7 +88,7 @@ def _text(side: BranchSide) -> str:
     if not side.nodes:
         return tr("Nothing else here: the other branch continues from this point.")
     more = side.count - len(side.nodes)
-    left = [tr("… and {entries}").format(entries=trn("{n} further entry", "{n} further entries", more))] if more else []
+    left = [tr("… and {entries}").format(entries=trn("{n} more entry", "{n} more entries", more))] if more else []
     return "\n\n".join([*filter(None, map(_node_text, side.nodes)), *left])
 
 

@@ -29,7 +29,7 @@ def unfinished_text(task: Task) -> str:
         case "refused":
             return tr("Ended: nothing it tried was allowed")
         case "no_answer":
-            return tr("Ended: the last reply is no answer")
+            return tr("Ended: the last reply is not an answer")
         case _:
             return tr("Ended without confirming that it's done")
 

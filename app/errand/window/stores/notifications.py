@@ -84,8 +84,8 @@ def grouped_notification(tasks: tuple[Task, ...]) -> Notification:
     failed = sum(task.stop_reason == "error" for task in tasks)
     unfinished = sum(is_unfinished(task) for task in tasks)
     sentences = [
-        trn("{n} task of them failed.", "{n} tasks of them failed.", failed) if failed else "",
-        trn("{n} task of them ended without being done.", "{n} tasks of them ended without being done.", unfinished)
+        trn("{n} of these tasks failed.", "{n} of these tasks failed.", failed) if failed else "",
+        trn("{n} of these tasks ended without being done.", "{n} of these tasks ended without being done.", unfinished)
         if unfinished
         else "",
     ]

@@ -42,7 +42,7 @@ async def test_the_bar_appears_with_the_second_agent_and_shows_status_and_select
         assert not input_panel.agents.isVisible()
         await joined(place)
         assert input_panel.agents.isVisible()
-        assert names(place) == ["Assistant, working", "Coder, looked at"]
+        assert names(place) == ["Assistant, working", "Coder, branch shown"]
         assert input_panel.status.text.startswith("Assistant: Working"), "it writes the branch that is seen"
         assert input_panel.composer.mode == "stop"
         input_panel.composer.set_text("and you?")
@@ -52,7 +52,7 @@ async def test_the_bar_appears_with_the_second_agent_and_shows_status_and_select
         input_panel.composer.field.setFocus()
         QTest.mouseClick(input_panel.agents.chips[0], Qt.MouseButton.LeftButton)
         assert input_panel.composer.field.hasFocus(), "the next word is for that one"
-        await until(lambda: names(place) == ["Assistant, working, looked at", "Coder"])
+        await until(lambda: names(place) == ["Assistant, working, branch shown", "Coder"])
         input_panel.composer.set_text("mind the tests")
         assert input_panel.composer.mode == "steer"
 

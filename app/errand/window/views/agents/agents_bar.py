@@ -7,10 +7,10 @@ from PySide6.QtGui import QColor, QContextMenuEvent, QKeyEvent, QPainter, QPaint
 from PySide6.QtWidgets import QMenu, QPushButton, QSizePolicy, QWidget
 
 from errand.client.conversation.branch import ComparedBranch
+from errand.client.texts.turns import turn_rule_label
 from errand.protocol.agents import Agent
-from errand.protocol.conversations import TurnRule, TurnTaking
 from errand.protocol.tasks import Task
-from errand.text.translation import tr, uncapitalised
+from errand.text.translation import tr
 from errand.window.stores.catalog import ModelStore
 from errand.window.stores.conversation.store import ConversationStore
 from errand.window.stores.stores import Stores
@@ -26,18 +26,6 @@ from errand.window.widgets.status_dot import dot_state
 
 _DOT, _MAX_NAME_LENGTH = 14, 24
 _NO_CONVERSATION_YET = tr("Send a message first, then other agents can join.")
-
-TURN_RULES: dict[TurnRule, tuple[str, str]] = {
-    "addressed": (
-        tr("By name"),
-        tr(
-            "The agent mentioned with @ answers, otherwise the last one. An agent that mentions another "
-            "hands over to it."
-        ),
-    ),
-    "round_robin": (tr("Round robin"), tr("After your message, each agent replies once, in the order they joined.")),
-    "moderator": (tr("Moderator"), tr("One agent replies first and after every other agent, and picks who is next.")),
-}
 
 
 class AgentChipView(QPushButton):
@@ -65,7 +53,7 @@ class AgentChipView(QPushButton):
         self.setChecked(is_shown)
         name = agent.name if len(agent.name) <= _MAX_NAME_LENGTH else f"{agent.name[: _MAX_NAME_LENGTH - 1]}…"
         self.setText(f"{name} · {self._state}" if self._state else name)
-        parts = (agent.name, self._state, agent.model, tr("looked at") if is_shown else "")
+        parts = (agent.name, self._state, agent.model, tr("branch shown") if is_shown else "")
         self.setAccessibleName(", ".join(part for part in parts if part))
         set_tool_tip(self, _tool_tip(agent))
         self.updateGeometry()
@@ -106,14 +94,6 @@ def _tool_tip(agent: Agent) -> str:
     name = f"{agent.name}, {agent.model}" if agent.model else agent.name
     shows = tr("Look at the branch of {agent}, and write to it.").format(agent=name)
     return f"{shows} {tr('It answers on a branch of its own.')}" if agent.beside is not None else shows
-
-
-def turn_rule_label(turns: TurnTaking, spelled_out: int) -> str:
-    """The rule and the number of replies since the last message of a person; empty for the default rule."""
-    if turns.rule == "addressed":
-        return ""
-    used = tr("{number} of {limit}").format(number=min(spelled_out, turns.limit), limit=turns.limit)
-    return f"{uncapitalised(TURN_RULES[turns.rule][0])} · {used}"
 
 
 class AgentsBarView(QWidget):

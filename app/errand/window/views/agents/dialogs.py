@@ -5,13 +5,13 @@ from typing import get_args
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QComboBox, QSpinBox, QWidget
 
+from errand.client.texts.turns import TURN_RULES
 from errand.protocol.agents import Agent, Color, Personality
 from errand.protocol.conversations import TurnRule, TurnTaking
 from errand.text.translation import tr
 from errand.window.stores.conversation.agents import NewAgent
 from errand.window.theme.style import set_tool_tip
 from errand.window.theme.theme import Theme
-from errand.window.views.agents.agents_bar import TURN_RULES
 from errand.window.widgets.agent_dot import COLOR_NAMES, agent_icon
 from errand.window.widgets.boxes import vbox
 from errand.window.widgets.dialogs import ConfirmDialog

@@ -27,7 +27,7 @@ _MIN_WIDTH_PX, _WIDE, _LIST_WIDTH = 380, 860, 260
 _MAX_NAMES = 3
 _MAX_LIST_SHARE = 0.3  # of the height, for the list above the diff
 _EMPTY = tr("When the agent changes files, they are listed here, line by line. You can undo any of it.")
-_NOTHING_LEFT = tr("Nothing of this change is left in the file.")
+_NOTHING_LEFT = tr("None of this change is left in the file.")
 
 
 class ReviewPanelView(QWidget):
