@@ -137,7 +137,10 @@ async def _run_quick(
     conversation_id = await run_quick_task_dialog(application, stores.session, state, theme)
     if conversation_id:
         lock = FileLock.acquire(paths.window_lock)
-        state.settings.tabs = [*(known for known in state.settings.tabs if known != conversation_id), conversation_id]
+        state.settings.tabs = [
+            *(open_id for open_id in state.settings.tabs if open_id != conversation_id),
+            conversation_id,
+        ]
         state.settings.current = conversation_id
         window = _open_window(application, paths, state, theme, stores)
         await run_window(

@@ -59,8 +59,8 @@ class WindowTitle(QObject):
 
     def _show(self) -> None:
         waits = f"({len(self._waiting)}) " if self._waiting else ""
-        known = self._stores.conversations.get(self._window.tabs.active_id)
-        title = " ".join(plain(known.title).split()) if known else ""
+        conversation = self._stores.conversations.get(self._window.tabs.active_id)
+        title = " ".join(plain(conversation.title).split()) if conversation else ""
         self._window.setWindowTitle(f"{waits}Errand — {title}" if title else f"{waits}Errand")
 
 

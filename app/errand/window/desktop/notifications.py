@@ -102,15 +102,15 @@ class DBusNotifications(QObject):
         return self._bus
 
     async def _show_all(self, bus: "SessionBus") -> None:
-        wanted = {notice.key: notice for notice in self._wanted}
-        for key in self._shown.keys() - wanted.keys():
-            shown = self._shown.pop(key)
-            if shown.number:
-                await bus.call(tuple[()], _NAME, _PATH, "CloseNotification", "u", (shown.number,))
-        for notice in wanted.values():
-            shown = self._shown.get(notice.key)
-            if shown is None or shown.notice != notice:
-                await self._notify(bus, notice, shown.number if shown else 0)
+        notices = {notice.key: notice for notice in self._wanted}
+        for key in self._shown.keys() - notices.keys():
+            open_notice = self._shown.pop(key)
+            if open_notice.number:
+                await bus.call(tuple[()], _NAME, _PATH, "CloseNotification", "u", (open_notice.number,))
+        for notice in notices.values():
+            open_notice = self._shown.get(notice.key)
+            if open_notice is None or open_notice.notice != notice:
+                await self._notify(bus, notice, open_notice.number if open_notice else 0)
 
     async def _notify(self, bus: "SessionBus", notice: Notification, replaces: int) -> None:
         from errand.window.desktop.dbus import variant
@@ -148,7 +148,7 @@ class DBusNotifications(QObject):
         """The server was replaced or has gone, and shows none of ours. Dismissed notifications stay dismissed."""
         self._owner = owner
         self._capabilities = frozenset()
-        self._shown = {key: shown for key, shown in self._shown.items() if not shown.number}
+        self._shown = {key: open_notice for key, open_notice in self._shown.items() if not open_notice.number}
         if owner:
             self._wake.set()
 
@@ -169,7 +169,7 @@ class DBusNotifications(QObject):
                 pass
 
     def _key_of(self, number: int) -> str:
-        return next((key for key, shown in self._shown.items() if shown.number == number), "")
+        return next((key for key, open_notice in self._shown.items() if open_notice.number == number), "")
 
 
 class TrayNotifications(QObject):

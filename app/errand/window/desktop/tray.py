@@ -45,7 +45,7 @@ def _with_badge(plain: QPixmap, side: int, text: str) -> QPixmap:
     picture.fill(Qt.GlobalColor.transparent)
     height = round(side * _BADGE_RATIO)
     width = height if len(text) == 1 else round(height * 1.35)
-    place = QRectF(side - width, side - height, width, height)
+    badge = QRectF(side - width, side - height, width, height)
     font = QFont()
     font.setPixelSize(round(height * 0.85))
     font.setBold(True)
@@ -54,10 +54,10 @@ def _with_badge(plain: QPixmap, side: int, text: str) -> QPixmap:
     painter.drawPixmap(0, 0, side, side, plain)
     painter.setPen(Qt.PenStyle.NoPen)
     painter.setBrush(QColor(DARK.waiting))
-    painter.drawRoundedRect(place, height / 2, height / 2)
+    painter.drawRoundedRect(badge, height / 2, height / 2)
     painter.setPen(QColor(DARK.page))
     painter.setFont(font)
-    painter.drawText(place, Qt.AlignmentFlag.AlignCenter, text)
+    painter.drawText(badge, Qt.AlignmentFlag.AlignCenter, text)
     painter.end()
     return picture
 
@@ -149,8 +149,8 @@ class TrayMenu(QMenu):
         return _line(self._title(task.conversation_id, task.prompt), task_activity(task))
 
     def _title(self, conversation_id: str, otherwise: str) -> str:
-        known = self._stores.conversations.get(conversation_id)
-        return known.title if known else otherwise
+        conversation = self._stores.conversations.get(conversation_id)
+        return conversation.title if conversation else otherwise
 
 
 def _line(title: str, detail: str) -> str:

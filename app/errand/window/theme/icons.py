@@ -37,7 +37,7 @@ class _Outline(QIconEngine):
         return self._drawn_once(size, mode, 1.0)
 
     def paint(self, painter: QPainter, rect: QRect, mode: QIcon.Mode, state: QIcon.State) -> None:
-        """From a picture in the resolution of the screen: to parse and draw the outline takes 20 times as long."""
+        """Draw a picture in the resolution of the screen: parsing and drawing the outline takes 20 times as long."""
         painter.drawPixmap(rect, self._drawn_once(rect.size(), mode, painter.device().devicePixelRatio()))
 
     def _drawn_once(self, size: QSize, mode: QIcon.Mode, ratio: float) -> QPixmap:

@@ -91,7 +91,7 @@ class _EnterButton(QPushButton):
             option.text = f" {self.text()}"  # pyright: ignore[reportAttributeAccessIssue] -- PySide6's stubs omit the fields of QStyleOption
 
     def sizeHint(self) -> QSize:
-        """With the space before the text, which Qt does not count."""
+        """Return the size with the space before the text, which Qt does not count."""
         hint = super().sizeHint()
         return hint if self.icon().isNull() else hint + QSize(self.fontMetrics().horizontalAdvance(" "), 0)
 

@@ -157,8 +157,8 @@ class Theme(QObject):
 
     def step_zoom(self, by: int) -> None:
         """The next larger or smaller zoom, if there is one; 0 resets it."""
-        place = ZOOMS.index(self.zoom) + by
-        self.set_zoom(ZOOMS[max(0, min(place, len(ZOOMS) - 1))] if by else 100)
+        position = ZOOMS.index(self.zoom) + by
+        self.set_zoom(ZOOMS[max(0, min(position, len(ZOOMS) - 1))] if by else 100)
 
     def pixels(self, length: int) -> int:
         """A length of a view in the current zoom."""
@@ -175,7 +175,7 @@ class Theme(QObject):
 
     @property
     def motion(self) -> bool:
-        """Whether animations are on."""
+        """True if animations are on."""
         return self._system_moves if self.wanted_motion is None else self.wanted_motion
 
     def set_motion(self, wanted: bool | None) -> None:

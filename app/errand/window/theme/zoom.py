@@ -39,8 +39,8 @@ class _Scale:
         return self._text.get(pixels) or max(1, round(pixels * self._text_ratio))
 
     def length(self, pixels: int) -> int:
-        known = self._lengths.get(pixels)
-        return round(pixels * self._ratio) if known is None else known
+        scaled = self._lengths.get(pixels)
+        return round(pixels * self._ratio) if scaled is None else scaled
 
     def limit(self, pixels: int) -> int:
         """The same for a smallest or largest size; a hairline stays one."""
@@ -50,18 +50,18 @@ class _Scale:
 def rescale(widget: QWidget, before: DesignTokens, after: DesignTokens, stop_at: type[QWidget] | None = None) -> None:
     """Change the fonts, margins, icons and limits of a widget and of all below it, except those of `stop_at`."""
     scale = _Scale(before, after)
-    for one in _walk(widget, stop_at):
-        _rescale_font(one, scale)
-        _rescale_limits(one, scale)
-        layout = one.layout()
+    for child in _walk(widget, stop_at):
+        _rescale_font(child, scale)
+        _rescale_limits(child, scale)
+        layout = child.layout()
         if isinstance(layout, QLayout):
             for part in (layout, *layout.findChildren(QLayout)):
                 _rescale_layout(part, scale)
-        if isinstance(one, QAbstractButton | QTabBar):
-            size = one.iconSize()
-            one.setIconSize(QSize(scale.length(size.width()), scale.length(size.height())))
-        if isinstance(one, QAbstractItemView):
-            one.doItemsLayout()
+        if isinstance(child, QAbstractButton | QTabBar):
+            size = child.iconSize()
+            child.setIconSize(QSize(scale.length(size.width()), scale.length(size.height())))
+        if isinstance(child, QAbstractItemView):
+            child.doItemsLayout()
 
 
 def _walk(widget: QWidget, stop_at: type[QWidget] | None) -> Iterator[QWidget]:
@@ -73,23 +73,23 @@ def _walk(widget: QWidget, stop_at: type[QWidget] | None) -> Iterator[QWidget]:
 
 def _rescale_font(widget: QWidget, scale: _Scale) -> None:
     """Also the font that Qt has put aside: each new style sheet sets it again."""
-    kept: object = widget.property(_KEPT_FONT)
-    font = QFont(kept) if isinstance(kept, QFont) else widget.font()
+    unscaled_font: object = widget.property(_KEPT_FONT)
+    font = QFont(unscaled_font) if isinstance(unscaled_font, QFont) else widget.font()
     if widget.testAttribute(Qt.WidgetAttribute.WA_SetFont) and font.pixelSize() > 0:
         font.setPixelSize(scale.text(font.pixelSize()))
-        if isinstance(kept, QFont):
+        if isinstance(unscaled_font, QFont):
             widget.setProperty(_KEPT_FONT, font)
         widget.setFont(font)
 
 
 def _rescale_limits(widget: QWidget, scale: _Scale) -> None:
     least, most = widget.minimumSize(), widget.maximumSize()
-    wanted = QSize(scale.limit(least.width()), scale.limit(least.height()))
+    scaled = QSize(scale.limit(least.width()), scale.limit(least.height()))
     largest = QSize(scale.limit(most.width()), scale.limit(most.height()))
-    if wanted != least or largest != most:
+    if scaled != least or largest != most:
         widget.setMinimumSize(QSize(0, 0))
         widget.setMaximumSize(largest)
-        widget.setMinimumSize(wanted)
+        widget.setMinimumSize(scaled)
 
 
 def _rescale_layout(layout: QLayout, scale: _Scale) -> None:

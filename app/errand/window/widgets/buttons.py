@@ -93,8 +93,8 @@ class ChoiceButton(QPushButton):
         layout = self.layout()
         assert layout is not None
         margins = layout.contentsMargins()
-        words = self._label.fontMetrics().size(0, self._label.text())
-        return QSize(words.width() + margins.left() + margins.right() + 4, words.height() + 12)
+        text_size = self._label.fontMetrics().size(0, self._label.text())
+        return QSize(text_size.width() + margins.left() + margins.right() + 4, text_size.height() + 12)
 
     def minimumSizeHint(self) -> QSize:
         return QSize(0, self._label.fontMetrics().height() + 12)

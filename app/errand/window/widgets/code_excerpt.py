@@ -28,7 +28,7 @@ _MAX_LINE_LENGTH = 1000
 
 
 class CodeBoxView(QPlainTextEdit):
-    """As high as its text, at most `most_lines`. With `diff` it shows the lines of a diff, with their numbers.
+    """A code box as high as its text, at most `most_lines`. With `diff` it shows lines of a diff, with their numbers.
 
     `hidden_changed` is emitted when `hidden_lines`, the number of lines visible only by scrolling, changes.
     """
@@ -139,8 +139,8 @@ class CodeBoxView(QPlainTextEdit):
         """Lines that do not fit. In a very long text, the lines beyond the measured ones count unwrapped."""
         measured = self._most_lines + _MEASURED
         lines = len(self._line_heights(self.width(), measured))
-        beyond = self._text.count("\n") + 1 - measured if lines == measured else 0
-        return max(0, lines - self._most_lines + max(0, beyond))
+        unmeasured = self._text.count("\n") + 1 - measured if lines == measured else 0
+        return max(0, lines - self._most_lines + max(0, unmeasured))
 
     def _on_theme_changed(self) -> None:
         self.setFont(self._theme.font(self._theme.tokens.size_base, mono=True))
@@ -183,16 +183,16 @@ class CodeExcerptView(QWidget):
         hidden = self.box.hidden_lines
         direction = tr("Show less") if self._shows_all else tr("Show all")
         more = trn("{n} more line", "{n} more lines", hidden)
-        words = f"… {more} · {direction}" if hidden else direction
-        self._words = (words, direction)
+        label = f"… {more} · {direction}" if hidden else direction
+        self._words = (label, direction)
         self._fit_words()
-        self._more.setAccessibleName(f"{words}: {self.box.accessibleName()}")
+        self._more.setAccessibleName(f"{label}: {self.box.accessibleName()}")
         self._more.setVisible(self._shows_all or hidden > 0)
 
     def _fit_words(self) -> None:
-        """What it does alone, where there is no room for the number of lines."""
-        whole, short = self._words
-        self._more.setText(whole)
+        """Leave the number of lines out of the label where there is no room for it."""
+        long_label, short = self._words
+        self._more.setText(long_label)
         if self._more.sizeHint().width() > self.width():
             self._more.setText(short)
 

@@ -85,8 +85,8 @@ class FlowLayout(QLayout):
         return True
 
     def heightForWidth(self, width: int) -> int:
-        places = self._rectangles(width)
-        return max((place.bottom() + 1 for place in places), default=0)
+        rectangles = self._rectangles(width)
+        return max((rectangle.bottom() + 1 for rectangle in rectangles), default=0)
 
     def sizeHint(self) -> QSize:
         """All items in one row."""
@@ -102,23 +102,23 @@ class FlowLayout(QLayout):
 
     def setGeometry(self, rect: QRect) -> None:
         super().setGeometry(rect)
-        for item, place in zip(self._seen(), self._rectangles(rect.width()), strict=True):
-            item.setGeometry(place.translated(rect.topLeft()))
+        for item, rectangle in zip(self._seen(), self._rectangles(rect.width()), strict=True):
+            item.setGeometry(rectangle.translated(rect.topLeft()))
 
     def _seen(self) -> list[QLayoutItem]:
         return [item for item in self._items if not item.isEmpty()]
 
     def _rectangles(self, width: int) -> list[QRect]:
-        places: list[QRect] = []
+        rectangles: list[QRect] = []
         corner, bottom = QPoint(0, 0), 0
         for item in self._seen():
             size = item.sizeHint()
             if corner.x() and corner.x() + size.width() > width:
                 corner = QPoint(0, bottom + self._space)
-            places.append(QRect(corner, size))
+            rectangles.append(QRect(corner, size))
             bottom = max(bottom, corner.y() + size.height())
             corner = QPoint(corner.x() + size.width() + self._space, corner.y())
-        return places
+        return rectangles
 
 
 class FitContentScrollView(QScrollArea):

@@ -32,16 +32,16 @@ class EmptyStateView(QWidget):
 
     def _lay_out(self, title: str, text: str) -> None:
         tokens = self._theme.tokens
-        words = TextLabel(self._theme, text, tone="muted", wrap=True)
-        words.setAlignment(Qt.AlignmentFlag.AlignHCenter)
-        words.setFixedWidth(self._theme.pixels(_WIDTH))
+        description = TextLabel(self._theme, text, tone="muted", wrap=True)
+        description.setAlignment(Qt.AlignmentFlag.AlignHCenter)
+        description.setFixedWidth(self._theme.pixels(_WIDTH))
         column = QVBoxLayout(self)
         column.setSpacing(tokens.space_close)
         column.addStretch(2)
         centre = Qt.AlignmentFlag.AlignHCenter
         column.addWidget(self._picture, 0, centre)
         column.addWidget(TextLabel(self._theme, title, size=tokens.size_heading, bold=True), 0, centre)
-        column.addLayout(_centred(words))
+        column.addLayout(_centred(description))
         column.addSpacing(tokens.space_close)
         column.addWidget(self._button, 0, centre)
         column.addStretch(3)

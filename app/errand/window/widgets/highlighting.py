@@ -104,19 +104,19 @@ def highlight_once(code: str, language: str) -> tuple[HighlightedRun, ...]:
     except ClassNotFound:
         return (HighlightedRun(code, "text"),)
     code = code.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")  # as Pygments does
-    found: list[HighlightedRun] = []
+    merged: list[HighlightedRun] = []
     length, end = 0, time.perf_counter() + _MAX_HIGHLIGHT_S
     for token, text in lexer.get_tokens(code):
         if time.perf_counter() > end:
-            found.append(HighlightedRun(code[length:], "text"))
+            merged.append(HighlightedRun(code[length:], "text"))
             break
         length += len(text)
-        kind = _kind(token) if text.strip() else (found[-1].kind if found else "text")
-        if found and found[-1].kind == kind:
-            found[-1] = HighlightedRun(found[-1].text + text, kind)
+        kind = _kind(token) if text.strip() else (merged[-1].kind if merged else "text")
+        if merged and merged[-1].kind == kind:
+            merged[-1] = HighlightedRun(merged[-1].text + text, kind)
         else:
-            found.append(HighlightedRun(text, kind))
-    return tuple(found)
+            merged.append(HighlightedRun(text, kind))
+    return tuple(merged)
 
 
 def _diff_runs(code: str) -> Iterator[HighlightedRun]:

@@ -101,9 +101,9 @@ class ElidedLabel(TextLabel):
             self._elide()
 
     def _elide(self) -> None:
-        shown = self.fontMetrics().elidedText(self._one_line(), self._mode, self.width())
-        self.setText(shown if shown.strip(_EMPTY) else "")
-        set_tool_tip(self, "" if shown == self._full_text else self._full_text)
+        elided = self.fontMetrics().elidedText(self._one_line(), self._mode, self.width())
+        self.setText(elided if elided.strip(_EMPTY) else "")
+        set_tool_tip(self, "" if elided == self._full_text else self._full_text)
 
     def _one_line(self) -> str:
         return " ".join(self._full_text.split())

@@ -120,9 +120,9 @@ class NoticeLineView(QWidget):
         text_width = self._text.fontMetrics().horizontalAdvance(self._text.full_text)
         least_width = min(text_width, self._theme.pixels(_MIN_TEXT_WIDTH_PX))
         margins, spacing = self._row.contentsMargins(), self._row.spacing()
-        beside = [self._icon] if self._dismiss.isHidden() else [self._icon, self._dismiss]
+        neighbours = [self._icon] if self._dismiss.isHidden() else [self._icon, self._dismiss]
         room = self.width() - margins.left() - margins.right() - least_width
-        room -= sum(one.sizeHint().width() + spacing for one in beside)
+        room -= sum(widget.sizeHint().width() + spacing for widget in neighbours)
         widths = [button.sizeHint().width() + spacing for button in self._actions]
         if sum(widths) > room:
             room -= self._details.sizeHint().width() + spacing

@@ -98,8 +98,8 @@ class PictureArea(QScrollArea):
         """Show all of it, also after the window is resized; a small picture is not enlarged."""
         self._is_fitted = True
         room = self.maximumViewportSize()
-        shown = fitted(self._shown(1.0), room)
-        self._apply(shown.width() / max(1, self._shown(1.0).width()))
+        fitted_size = fitted(self._shown(1.0), room)
+        self._apply(fitted_size.width() / max(1, self._shown(1.0).width()))
 
     def set_zoom(self, zoom: float, at: QPointF | None = None) -> None:
         """The point `at` of the viewport, by default its middle, stays where it is."""
@@ -284,8 +284,8 @@ class PictureViewer(QDialog):
     def _open_at_size(self, over: QWidget) -> None:
         room = over.screen().availableSize() * _SCREEN_SHARE
         frame = QSize(2 * self._theme.tokens.space_wide, 5 * self._theme.tokens.space_far)
-        wanted = self._size / self.devicePixelRatioF() + frame if self._size.isValid() else _MIN_SIZE
-        size = wanted.expandedTo(_MIN_SIZE).boundedTo(room)
+        preferred = self._size / self.devicePixelRatioF() + frame if self._size.isValid() else _MIN_SIZE
+        size = preferred.expandedTo(_MIN_SIZE).boundedTo(room)
         resize_on_screen(self, size.width(), size.height())
 
     def _on_loaded(self, picture: QImage) -> None:
@@ -337,8 +337,8 @@ class PictureViewer(QDialog):
 def suggested_name(image: ImageBlock) -> str:
     """A file name from the picture's name, with the ending of its type."""
     ending = _ENDINGS.get(image.media_type, Path(image.path).suffix or ".png")
-    words = "".join(letter if letter.isalnum() or letter in "-_." else " " for letter in image.name)
-    stem = "-".join(words.removesuffix(ending).split())[:_MAX_NAME_LENGTH].strip("-.")
+    safe_name = "".join(letter if letter.isalnum() or letter in "-_." else " " for letter in image.name)
+    stem = "-".join(safe_name.removesuffix(ending).split())[:_MAX_NAME_LENGTH].strip("-.")
     return (stem or "picture") + ending
 
 

@@ -209,8 +209,8 @@ class PictureButton(QAbstractButton):
         return True
 
     def heightForWidth(self, width: int) -> int:
-        wanted = self.sizeHint()
-        return wanted.height() if width >= wanted.width() else round(wanted.height() * width / max(1, wanted.width()))
+        hint = self.sizeHint()
+        return hint.height() if width >= hint.width() else round(hint.height() * width / max(1, hint.width()))
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter, tokens = QPainter(self), self._theme.tokens

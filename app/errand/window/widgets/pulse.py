@@ -54,10 +54,10 @@ class PulseTimer(QObject):
         return leave
 
     def _start_or_stop(self) -> None:
-        wanted = bool(self._followers) and self._theme.motion
-        if wanted and not self._timer.isActive():
+        should_run = bool(self._followers) and self._theme.motion
+        if should_run and not self._timer.isActive():
             self._timer.start()
-        elif not wanted:
+        elif not should_run:
             self._timer.stop()
 
     def _on_timeout(self) -> None:

@@ -66,7 +66,7 @@ def dot_state(task: Task | None) -> DotState:
 
 
 def shown_state(state: DotState, unread: int) -> DotState:
-    """What tabs and lists mark: tasks that run or wait, and those that did not end well until somebody has looked."""
+    """Return the state that tabs and lists mark: running and waiting tasks, and failed ones until they were looked at."""
     if state in ("working", "waiting", "held", "paused"):
         return state
     return state if unread and state in ("unfinished", "failed") else "idle"
@@ -115,10 +115,10 @@ class StatusDotView(QWidget):
         set_tool_tip(self, STATE_LABELS[self._state])
 
     def _follow(self) -> None:
-        wanted = self._state == "working" and self.isVisible()
-        if wanted and self._stop_pulse is None:
+        should_pulse = self._state == "working" and self.isVisible()
+        if should_pulse and self._stop_pulse is None:
             self._stop_pulse = self._pulse.add(self)
-        elif not wanted and self._stop_pulse is not None:
+        elif not should_pulse and self._stop_pulse is not None:
             self._stop_pulse()
             self._stop_pulse = None
 

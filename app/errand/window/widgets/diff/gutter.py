@@ -53,7 +53,7 @@ class DiffGutter(QWidget):
         self._others: Sequence[DiffLine | None] | None = None
         self._largest = 0
         self._current = -1
-        self._syntax = DiffSyntax(theme, lambda: (one.block for one in visible()), self)
+        self._syntax = DiffSyntax(theme, lambda: (visible_block.block for visible_block in visible()), self)
         edit.verticalScrollBar().valueChanged.connect(self.update)
 
     def show_lines(
@@ -93,34 +93,36 @@ class DiffGutter(QWidget):
     def paint_grounds(self, painter: QPainter) -> None:
         """Paint the colours below the text of the visible lines, in the viewport of the text."""
         width, visible = self._edit.viewport().width(), tuple(self._visible())
-        self._syntax.request(one.block.blockNumber() for one in visible)
-        for one in visible:
-            line = self._line(one.block.blockNumber())
+        self._syntax.request(visible_block.block.blockNumber() for visible_block in visible)
+        for visible_block in visible:
+            line = self._line(visible_block.block.blockNumber())
             if line is None:
-                painter.fillRect(QRectF(0, one.top, width, one.height), self._colour("hover"))
+                painter.fillRect(QRectF(0, visible_block.top, width, visible_block.height), self._colour("hover"))
                 continue
             if line.kind in _GROUNDS:
-                painter.fillRect(QRectF(0, one.top, width, one.height), self._colour(_GROUNDS[line.kind]))
+                painter.fillRect(
+                    QRectF(0, visible_block.top, width, visible_block.height), self._colour(_GROUNDS[line.kind])
+                )
             if line.kind in _WORDS:
-                self._paint_words(painter, one, line)
+                self._paint_words(painter, visible_block, line)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
         painter.setFont(self._theme.font(self._theme.tokens.size_small, mono=True))
         bar = "focus" if self._edit.hasFocus() else "edge"
-        for one in self._visible():
-            line = self._line(one.block.blockNumber())
+        for visible_block in self._visible():
+            line = self._line(visible_block.block.blockNumber())
             kind = line.kind if line is not None else "fold"
-            place = QRectF(0, one.top, self.width(), one.height)
+            row = QRectF(0, visible_block.top, self.width(), visible_block.height)
             if kind in _GROUNDS:
-                painter.fillRect(place, self._colour(_GROUNDS[kind]))
-            beside = line or self._other(one.block.blockNumber())
-            if beside is not None and 0 <= self._current == beside.hunk:
-                painter.fillRect(QRectF(0, one.top, _BAR, one.height), self._colour(bar))
+                painter.fillRect(row, self._colour(_GROUNDS[kind]))
+            either_line = line or self._other(visible_block.block.blockNumber())
+            if either_line is not None and 0 <= self._current == either_line.hunk:
+                painter.fillRect(QRectF(0, visible_block.top, _BAR, visible_block.height), self._colour(bar))
             if line is None:
                 continue
             painter.setPen(self._colour(_INKS.get(kind, "muted")))
-            self._paint_numbers(painter, one, line)
+            self._paint_numbers(painter, visible_block, line)
 
     def _paint_numbers(self, painter: QPainter, one: VisibleBlock, line: DiffLine) -> None:
         layout = one.block.layout()
@@ -128,10 +130,10 @@ class DiffGutter(QWidget):
         numbers = {"both": (line.old, line.new), "old": (line.old,), "new": (line.new,)}[self._columns]
         left = float(_BAR)
         for number in numbers:
-            place = QRectF(left, one.top, self._column, height)
+            cell = QRectF(left, one.top, self._column, height)
             left += self._column + self._theme.tokens.space_tight
             if number:
-                painter.drawText(place, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, str(number))
+                painter.drawText(cell, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, str(number))
 
     def _paint_words(self, painter: QPainter, one: VisibleBlock, line: DiffLine) -> None:
         number = one.block.blockNumber()
@@ -168,11 +170,11 @@ class DiffGutter(QWidget):
 def plain_text_blocks(edit: QPlainTextEdit) -> Iterator[VisibleBlock]:
     block, offset, height = edit.firstVisibleBlock(), edit.contentOffset(), edit.viewport().height()
     while block.isValid():
-        place = edit.blockBoundingGeometry(block).translated(offset)
-        if place.top() > height:
+        geometry = edit.blockBoundingGeometry(block).translated(offset)
+        if geometry.top() > height:
             break
         # Without the margin below the last line.
-        yield VisibleBlock(block, place.top(), block.layout().boundingRect().height())
+        yield VisibleBlock(block, geometry.top(), block.layout().boundingRect().height())
         block = block.next()
 
 

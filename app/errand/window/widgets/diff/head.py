@@ -42,11 +42,11 @@ class DiffHeadView(QWidget):
     def show_file(self, name: str, added: int, removed: int, *, can_copy: bool) -> None:
         """`name` is shown with hidden characters escaped."""
         self._name.set_text(escape_hidden_line(name))
-        for label, sign, number, words in (
+        for label, sign, number, accessible_name in (
             (self._added, "+", added, trn("{n} line added", "{n} lines added", added)),
             (self._removed, "−", removed, trn("{n} line removed", "{n} lines removed", removed)),
         ):
             label.setText(f"{sign}{grouped(number)}")
-            label.setAccessibleName(words)
+            label.setAccessibleName(accessible_name)
             label.setVisible(number > 0)
         self._copy.setVisible(can_copy)

@@ -122,16 +122,18 @@ def paired(lines: Sequence[DiffLine | None], index: int) -> DiffLine | None:
     if line is None or line.kind not in ("added", "removed"):
         return None
     first, last = _edge(lines, index, -1), _edge(lines, index, 1)
-    change = [one for one in lines[first : last + 1] if one is not None]
-    same = [one for one in change if one.kind == line.kind]
-    others = [one for one in change if one.kind != line.kind]
-    place = next(at for at, one in enumerate(same) if one is line)
+    change = [candidate for candidate in lines[first : last + 1] if candidate is not None]
+    same = [candidate for candidate in change if candidate.kind == line.kind]
+    others = [candidate for candidate in change if candidate.kind != line.kind]
+    position = next(at for at, candidate in enumerate(same) if candidate is line)
     if len(same) == len(others):
-        return others[place]
-    words = set(_WORD.findall(line.text[1 : _MAX_COMPARED_LENGTH + 1]))
-    near = others[max(0, place - _NEAR) : place + _NEAR]
+        return others[position]
+    line_words = set(_WORD.findall(line.text[1 : _MAX_COMPARED_LENGTH + 1]))
+    near = others[max(0, position - _NEAR) : position + _NEAR]
     return max(
-        near, key=lambda one: len(words.intersection(_WORD.findall(one.text[1:_MAX_COMPARED_LENGTH]))), default=None
+        near,
+        key=lambda one: len(line_words.intersection(_WORD.findall(one.text[1:_MAX_COMPARED_LENGTH]))),
+        default=None,
     )
 
 
@@ -171,13 +173,13 @@ def side_by_side(lines: Sequence[DiffLine]) -> tuple[list[DiffLine | None], list
     left: list[DiffLine | None] = []
     right: list[DiffLine | None] = []
     for is_change, group in groupby(lines, lambda line: line.kind in ("added", "removed")):
-        found = list(group)
+        group_lines = list(group)
         if not is_change:
-            left += found
-            right += found
+            left += group_lines
+            right += group_lines
             continue
-        removed = [line for line in found if line.kind == "removed"]
-        added = [line for line in found if line.kind == "added"]
+        removed = [line for line in group_lines if line.kind == "removed"]
+        added = [line for line in group_lines if line.kind == "added"]
         for old, new in zip_longest(removed, added):
             left.append(old)
             right.append(new)

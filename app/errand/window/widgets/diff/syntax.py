@@ -86,8 +86,8 @@ class DiffSyntax(QObject):
             chosen = [(at, code) for at in range(first, last + 1) if (code := self._code(at, kinds)) is not None]
             if any(at not in self._runs for at, _ in chosen):
                 runs = highlight_once("\n".join(code for _, code in chosen), self._language)
-                for (at, code), found in zip(chosen, _by_line(runs), strict=False):
-                    self._runs.setdefault(at, tuple(_units(code, found)))
+                for (at, code), line_runs in zip(chosen, _by_line(runs), strict=False):
+                    self._runs.setdefault(at, tuple(_units(code, line_runs)))
         for at in range(first, last + 1):
             self._runs.setdefault(at, ())
 
@@ -124,21 +124,21 @@ class DiffSyntax(QObject):
 def _by_line(runs: Sequence[HighlightedRun]) -> Iterator[list[tuple[int, int, TokenKind]]]:
     """The parts of each line that are not plain text: start, end, kind."""
     line: list[tuple[int, int, TokenKind]] = []
-    place = 0
+    offset = 0
     for run in runs:
         for number, text in enumerate(run.text.split("\n")):
             if number:
                 yield line
-                line, place = [], 0
+                line, offset = [], 0
             if text and run.kind != "text":
-                line.append((place, place + len(text), run.kind))
-            place += len(text)
+                line.append((offset, offset + len(text), run.kind))
+            offset += len(text)
     yield line
 
 
-def _units(code: str, found: Sequence[tuple[int, int, TokenKind]]) -> Iterator[_Run]:
-    """In UTF-16 units, as Qt counts: start and length."""
-    for start, end, kind in found:
+def _units(code: str, runs: Sequence[tuple[int, int, TokenKind]]) -> Iterator[_Run]:
+    """Yield start and length of the runs in UTF-16 units, as Qt counts."""
+    for start, end, kind in runs:
         if not code.isascii():
             start, end = (len(code[:at].encode("utf-16-le", "surrogatepass")) // 2 for at in (start, end))
         yield start, end - start, kind
