@@ -66,7 +66,7 @@ def dot_state(task: Task | None) -> DotState:
 
 
 def shown_state(state: DotState, unread: int) -> DotState:
-    """Return the state that tabs and lists mark: running and waiting tasks, and failed ones until they were looked at."""
+    """Return the state that tabs and lists mark: running, waiting, and failed tasks until somebody has looked."""
     if state in ("working", "waiting", "held", "paused"):
         return state
     return state if unread and state in ("unfinished", "failed") else "idle"
