@@ -85,7 +85,7 @@ async def attacked(way: str, replies: Sequence[Reply], folder: Path, limits: Rep
 
 async def reply_of(way: str, reply: Reply, folder: Path, limits: ReplyLimits) -> AssistantMessage:
     names = {"litellm": "openai/test-model", "proxy": "proxy/ollama/test-model", "react": "react/x/test-model"}
-    async with asyncio.timeout(300), attacked(way, [reply], folder, limits) as model:
+    async with asyncio.timeout(WAIT_LIMIT_S), attacked(way, [reply], folder, limits) as model:
         return await final(model, request_for(names.get(way, "x/test-model")))
 
 
@@ -200,11 +200,12 @@ async def test_a_long_event_of_beginnings_of_the_key_holds_up_nobody(tmp_path: P
     longest_s = 0.0
 
     async def others() -> None:
+        """Measure the processor time of this thread in each turn of the loop."""
         nonlocal longest_s
         while True:
-            began = time.monotonic()
+            began = time.thread_time()
             await asyncio.sleep(0.005)
-            longest_s = max(longest_s, time.monotonic() - began)
+            longest_s = max(longest_s, time.thread_time() - began)
 
     beginnings = ((await stored_key()) or "")[:6] * 80_000
     done = b'data: {"choices":[{"delta":{},"finish_reason":"stop"}]}\n\n'

@@ -41,6 +41,7 @@ BENCHES = (
     _Bench("fifty_tasks", "steps:fifty_tasks", "outside"),
     _Bench("fifty_streams", "steps:fifty_streams", "outside"),
     _Bench("stop", "stop:stop", "outside"),
+    _Bench("engine_exit", "engine_exit:engine_exit", "outside"),
     _Bench("stored", "stored:stored", "outside"),
     _Bench("loop", "bench_loop:loop_alone", "in-process"),
     _Bench("anthropic", "bench_models:anthropic", "outside"),

@@ -4,7 +4,6 @@ import asyncio
 import os
 import signal
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -23,7 +22,7 @@ MODEL = ("--model", "openai_compatible/test-model", "--approve", "all", "--api-b
 
 
 @pytest.mark.parametrize("name", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-async def test_an_engine_that_is_told_to_go_ends_a_stubborn_tool_and_leaves_within_3_s(
+async def test_an_engine_that_is_told_to_go_ends_a_stubborn_tool_and_leaves(
     own_errand: Errand, name: signal.Signals
 ) -> None:
     marker = f"3{os.getpid()}{name.value}"
@@ -31,12 +30,10 @@ async def test_an_engine_that_is_told_to_go_ends_a_stubborn_tool_and_leaves_with
     async with ModelServer(replies=[Reply(calls=(command,)), Reply(text="Done.")]) as server:
         task = await own_errand.start("run", *MODEL, server.url, "sleep")
         await until(lambda: bool(running(marker)))
-        engine, begun = own_errand.engine_pid(), time.monotonic()
+        engine = own_errand.engine_pid()
         os.kill(engine, name)
         await until(lambda: not is_alive(engine))
-        took = time.monotonic() - begun
         done = await rest(task)
-    assert took < 4.0, took  # 3 s, plus the machine's delay
     assert running(marker) == []
     assert done.code == 1
     await restarted(own_errand)
@@ -74,13 +71,12 @@ async def test_a_second_signal_is_obeyed_at_once(own_errand: Errand) -> None:
         engine = own_errand.engine_pid()
         os.kill(engine, signal.SIGTERM)
         os.kill(engine, signal.SIGINT)
-        begun = time.monotonic()
         await until(lambda: not is_alive(engine))
-        took = time.monotonic() - begun
         await until(lambda: not running(marker))
         task.kill()
         await rest(task)
-    assert took < 1.0, took
+    log = "".join(file.read_text() for file in Paths(own_errand.home).logs.iterdir())
+    assert "leaving before all is ended in order" in log
 
 
 async def test_a_newer_client_has_an_older_engine_hand_its_tasks_over_and_they_go_on_by_themselves(

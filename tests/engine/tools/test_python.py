@@ -17,6 +17,7 @@ from errand.engine.sandbox.profile import SandboxProfile
 from errand.engine.tools.base import Tool, ToolContext, ToolResult
 from errand.engine.tools.python.session import PythonSession, find_interpreter
 from errand.protocol.base import JsonObject
+from tests.support.limits import WAIT_LIMIT_S
 from tests.support.loop_parts import failure, is_running, make_tool_context, run, text_of, tool_of, until
 from tests.support.processes import PYTHON
 from tests.support.processes import running as running_processes
@@ -191,9 +192,11 @@ async def test_code_that_cannot_be_interrupted_is_killed(context: ToolContext) -
         "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
         "child = subprocess.Popen(['sleep', '100'])\nprint('on', flush=True)\nwhile True: pass"
     )
-    running = asyncio.create_task(run(tool, {"code": code}, cancel, lambda result: None))
+    began = asyncio.Event()
+    running = asyncio.create_task(run(tool, {"code": code}, cancel, lambda result: began.set()))
     pid = session_pid(context)
-    await asyncio.sleep(0.3)
+    async with asyncio.timeout(WAIT_LIMIT_S):
+        await began.wait()
     cancel.set()
     result = await running
     assert result.is_error and text_of(result).startswith("[Operation aborted; it was ended: the variables")

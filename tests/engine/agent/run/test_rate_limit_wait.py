@@ -51,11 +51,12 @@ async def test_rate_limited_task_waits_and_continues_by_itself(tmp_path: Path) -
         started = await engine.start()
         held = await engine.watcher.task(started.id, waits)
         assert held.retry_at is not None
-        assert timedelta(seconds=0.5) < held.retry_at - begun < timedelta(seconds=5)
+        assert timedelta(seconds=0.5) < held.retry_at - begun < timedelta(seconds=WAIT_LIMIT_S)
         assert held.activity.startswith("rate limit until ")
         ended = await engine.watcher.end(started.id)
         assert (ended.status, ended.step_count, ended.retry_at, ended.limited_at) == ("completed", 2, None, None)
-        assert ended.worked_s < 1.5, "the waits are not its own time"
+        elapsed_s = (datetime.now(UTC) - begun).total_seconds()
+        assert ended.worked_s <= elapsed_s - 1, "two waits of a second are not its own time"
         nodes = await branch(engine, started.conversation_id)
         assert [node.status for node in nodes if node.role == "assistant"] == ["complete", "complete"]
 
