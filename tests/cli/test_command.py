@@ -46,13 +46,13 @@ def test_every_command_has_help_that_fits_80_columns(
     with pytest.raises(SystemExit) as end:
         parse([entry.name, "--help"], TABLE)
     assert end.value.code == 0
-    shown = capsys.readouterr().out
-    assert shown.startswith(f"usage: errand {entry.name} [-h]")
-    assert max(map(len, shown.splitlines())) <= 80
+    output = capsys.readouterr().out
+    assert output.startswith(f"usage: errand {entry.name} [-h]")
+    assert max(map(len, output.splitlines())) <= 80
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("arguments", "error"),
     [
         (("runn", "x"), "errand: there is no command 'runn'. Did you mean run?\nTry: errand --help\n"),
         (("fly",), "errand: there is no command 'fly'.\nTry: errand --help\n"),
@@ -64,12 +64,12 @@ def test_every_command_has_help_that_fits_80_columns(
     ],
 )
 def test_what_is_not_understood_is_named_with_what_is_like_it(
-    given: tuple[str, ...], told: str, capsys: pytest.CaptureFixture[str]
+    arguments: tuple[str, ...], error: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as end:
-        parse([*given], TABLE)
+        parse([*arguments], TABLE)
     assert end.value.code == 2
-    assert told in capsys.readouterr().err
+    assert error in capsys.readouterr().err
 
 
 def test_an_unknown_action_is_named_with_what_is_like_it(capsys: pytest.CaptureFixture[str]) -> None:
@@ -90,20 +90,20 @@ def test_the_general_help_has_every_command_in_its_group_and_fits_the_terminal(
     monkeypatch.setenv("COLUMNS", str(columns))
     with pytest.raises(SystemExit) as end:
         parse(["--help"], TABLE)
-    shown = capsys.readouterr().out
+    output = capsys.readouterr().out
     assert end.value.code == 0
-    texts = [line for line in shown.splitlines() if not line.startswith(("  errand", "  #"))]
+    texts = [line for line in output.splitlines() if not line.startswith(("  errand", "  #"))]
     assert max(map(len, texts)) <= columns
     for group in TABLE.groups:
-        below = shown.partition(f"\n{group.title}:\n")[2].partition("\n\n")[0]
+        below = output.partition(f"\n{group.title}:\n")[2].partition("\n\n")[0]
         assert [entry.name for entry in group.entries] == [
             line.split()[0] for line in below.splitlines() if line[2] != " "
         ]
 
 
 def test_an_argument_that_may_be_left_out_may_follow_an_option(capsys: pytest.CaptureFixture[str]) -> None:
-    for given in (["fork", "3f2a", "--at", "9c", "go on"], ["fork", "--at", "9c", "3f2a", "go on"]):
-        assert msgspec.structs.asdict(parse(given, TABLE).options)["text"] == "go on"
+    for arguments in (["fork", "3f2a", "--at", "9c", "go on"], ["fork", "--at", "9c", "3f2a", "go on"]):
+        assert msgspec.structs.asdict(parse(arguments, TABLE).options)["text"] == "go on"
     parse(["run", "--", "--help me"], TABLE)
     with pytest.raises(SystemExit):
         parse(["fork", "3f2a", "--at", "9c", "go", "on"], TABLE)
@@ -115,13 +115,15 @@ def test_missing_options_keep_their_defaults() -> None:
 
 
 def test_every_kind_of_option_is_read() -> None:
-    given = ("a", "-n", "1", "-n", "2", "--color", "red", "--share", "0.2", "--size", "3", "--test", "--down")
+    arguments = ("a", "-n", "1", "-n", "2", "--color", "red", "--share", "0.2", "--size", "3", "--test", "--down")
     colors = _Colors(color="red")
-    assert _read(*given) == _Options(name="a", numbers=("1", "2"), colors=colors, share=0.2, size=3, test="", down=True)
+    assert _read(*arguments) == _Options(
+        name="a", numbers=("1", "2"), colors=colors, share=0.2, size=3, test="", down=True
+    )
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("arguments", "error"),
     [
         (("a",), "the following arguments are required: --size"),
         (("--size", "3"), "the following arguments are required: NAME"),
@@ -132,17 +134,17 @@ def test_every_kind_of_option_is_read() -> None:
     ],
 )
 def test_wrong_usage_ends_with_2_and_says_what_is_wrong(
-    given: tuple[str, ...], told: str, capsys: pytest.CaptureFixture[str]
+    arguments: tuple[str, ...], error: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as end:
-        _read(*given)
+        _read(*arguments)
     assert end.value.code == 2
-    assert told in capsys.readouterr().err
+    assert error in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     "entry",
-    [one for one in TABLE.entries if one.load().actions and not one.load().takes_others],
+    [entry for entry in TABLE.entries if entry.load().actions and not entry.load().takes_others],
     ids=lambda entry: entry.name,
 )
 def test_an_unknown_action_is_answered_with_each_known_one_once(
@@ -150,6 +152,6 @@ def test_an_unknown_action_is_answered_with_each_known_one_once(
 ) -> None:
     with pytest.raises(SystemExit):
         parse([entry.name, "q9"], TABLE)
-    said = capsys.readouterr().err
-    names = said.partition("There is: ")[2].partition(".")[0].split(", ")
-    assert names == list(dict.fromkeys(names)) and len(names) > 1, said
+    error = capsys.readouterr().err
+    names = error.partition("There is: ")[2].partition(".")[0].split(", ")
+    assert names == list(dict.fromkeys(names)) and len(names) > 1, error

@@ -103,29 +103,29 @@ async def test_bash_completes_the_ids_of_tasks_and_the_names_of_settings_of_a_ru
     (programs / "errand").chmod(0o700)
     environment = own_errand.environment | {"PATH": f"{programs}:{os.environ['PATH']}"}
     lines = ("errand stop ", f"errand changes {task_id[:7]}", "errand settings set max_tu")
-    found = _bash(_written(tmp_path, "bash"), *lines, environment=environment)
-    assert found == [task_id[-8:], task_id, "max_turns"]
-    one = str(started.lines[-1]["conversationId"])
+    completed = _bash(_written(tmp_path, "bash"), *lines, environment=environment)
+    assert completed == [task_id[-8:], task_id, "max_turns"]
+    conversation_id = str(started.lines[-1]["conversationId"])
     other = str(
         (await own_errand.run("run", "--json", "--model", "scripted/note", "again")).lines[-1]["conversationId"]
     )
-    shown = (await own_errand.run("show", one, "--json")).lines
-    said = [str(node["id"])[-8:] for node in shown if node["role"] in ("user", "assistant")]
+    nodes = (await own_errand.run("show", conversation_id, "--json")).lines
+    message_ids = [str(node["id"])[-8:] for node in nodes if node["role"] in ("user", "assistant")]
     lines = (
-        f"errand move {one[-8:]} ",
-        f"errand fork --at {said[0]} {one[-8:]} --at ",
+        f"errand move {conversation_id[-8:]} ",
+        f"errand fork --at {message_ids[0]} {conversation_id[-8:]} --at ",
         f"errand run --conversation {other} --agent ",
         "errand agents remove ",
         "errand memory forget ",
     )
     messages, again, names, agents, every = _bash(_written(tmp_path, "bash"), *lines, environment=environment)
-    assert messages.split() == again.split() == said[::-1]
-    assert (names, len(agents.split()), set(said) < set(every.split())) == ("Assistant", 2, True)
+    assert messages.split() == again.split() == message_ids[::-1]
+    assert (names, len(agents.split()), set(message_ids) < set(every.split())) == ("Assistant", 2, True)
     if shutil.which("fish") is not None:
         shown_by_fish = _fish(
-            _written(tmp_path, "fish"), f"errand move {one[-8:]} ", {**environment, "HOME": str(tmp_path)}
+            _written(tmp_path, "fish"), f"errand move {conversation_id[-8:]} ", {**environment, "HOME": str(tmp_path)}
         )
-        assert {line.partition("\t")[0] for line in shown_by_fish} == set(said)
+        assert {line.partition("\t")[0] for line in shown_by_fish} == set(message_ids)
 
 
 def test_the_package_is_built_with_no_more_than_the_build_requires() -> None:

@@ -48,11 +48,11 @@ def test_a_step_is_listed_with_its_own_files_and_sums() -> None:
 
 
 def test_a_long_name_stays_within_the_terminal() -> None:
-    found = TaskChanges(task_id="t", conversation_id="c", files=(file("folder/" * 40 + "x", 1),), steps=())
-    assert all(columns(line) <= 80 for line in format_changes(found, None, PLAIN, 80))
+    changes = TaskChanges(task_id="t", conversation_id="c", files=(file("folder/" * 40 + "x", 1),), steps=())
+    assert all(columns(line) <= 80 for line in format_changes(changes, None, PLAIN, 80))
 
 
 def test_a_new_folder_has_no_counts_of_lines() -> None:
     folder = msgspec.structs.replace(file("assets", 1), added=0, removed=0, is_new=True, is_folder=True)
-    found = TaskChanges(task_id="t", conversation_id="c", files=(folder,), steps=())
-    assert format_changes(found, None, PLAIN, 80)[1] == "  assets · new folder"
+    changes = TaskChanges(task_id="t", conversation_id="c", files=(folder,), steps=())
+    assert format_changes(changes, None, PLAIN, 80)[1] == "  assets · new folder"

@@ -25,8 +25,8 @@ def test_outdated_lists_and_unencrypted_servers_are_reported() -> None:
         provider("proxy", in_the_clear=True),
         provider("ollama", ready=False, in_the_clear=True),
     )
-    found = ModelListResult(providers=rows, models=(), default=None)
-    assert format_warnings(found, PLAIN, 80) == [
+    listing = ModelListResult(providers=rows, models=(), default=None)
+    assert format_warnings(listing, PLAIN, 80) == [
         "! OpenAI could not be reached.",
         "! Proxy: the connection to http://box:4777 is not encrypted.",
     ]

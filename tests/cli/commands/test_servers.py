@@ -42,7 +42,7 @@ def tool(name: str, *users: str, origin: str = "", used: datetime | None = None,
 
 
 @pytest.mark.parametrize(
-    ("shown", "line"),
+    ("listed", "line"),
     [
         (server(), "time  starts when needed"),
         (server("ready", tools=(McpTool(name="time__now", own_name="now", description=""),)), "time  ready, 1 tool"),
@@ -51,8 +51,8 @@ def tool(name: str, *users: str, origin: str = "", used: datetime | None = None,
         (server(enabled=False), "time  off"),
     ],
 )
-def test_a_server_has_a_line_for_its_state_and_one_for_its_exact_command(shown: McpServer, line: str) -> None:
-    assert server_lines(shown, PLAIN) == [line, "  uvx mcp-server-time 'a b'"]
+def test_a_server_has_a_line_for_its_state_and_one_for_its_exact_command(listed: McpServer, line: str) -> None:
+    assert server_lines(listed, PLAIN) == [line, "  uvx mcp-server-time 'a b'"]
 
 
 def test_a_failure_is_written_below_and_only_the_state_is_coloured() -> None:
@@ -85,8 +85,8 @@ def test_a_prompt_shows_which_arguments_it_needs() -> None:
 
 def test_keys_among_the_variables_are_stored_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("A_TOKEN", "secret-value-of-a-token")
-    kept, keys = variables(("A_TOKEN", "PLAIN=word", "OTHER_KEY=${A_TOKEN}"))
-    assert kept == {"A_TOKEN": "${A_TOKEN}", "PLAIN": "word", "OTHER_KEY": "${A_TOKEN}"}
+    environment, keys = variables(("A_TOKEN", "PLAIN=word", "OTHER_KEY=${A_TOKEN}"))
+    assert environment == {"A_TOKEN": "${A_TOKEN}", "PLAIN": "word", "OTHER_KEY": "${A_TOKEN}"}
     assert keys == {"A_TOKEN": "secret-value-of-a-token"}
     with pytest.raises(UsageError, match="MISSING is not set here"):
         variables(("MISSING",))

@@ -28,16 +28,16 @@ def test_tasks_stand_in_columns_and_lose_their_usage_where_it_has_no_room() -> N
 
 def test_the_state_of_a_task_is_said_in_words_for_people() -> None:
     tasks = [task("tool_executing"), task("cancelled", stop_reason="manual_stop"), task("error", stop_reason="error")]
-    assert [status_text(one) for one in tasks] == ["running", "stopped", "failed"]
+    assert [status_text(listed) for listed in tasks] == ["running", "stopped", "failed"]
 
 
 @pytest.mark.parametrize("width", [38, 40, 60])
 def test_lines_of_tasks_and_conversations_fit_a_narrow_screen(width: int) -> None:
-    one = msgspec.structs.replace(task("waiting_user"), prompt="tidy up 漢字 and the whole module of strings")
+    waiting = msgspec.structs.replace(task("waiting_user"), prompt="tidy up 漢字 and the whole module of strings")
     at = datetime(2026, 3, 1, tzinfo=UTC)
     title, folder = "tidy up 漢字 and the whole module", "/a/long/way/down"
     listed = Conversation(id="conv_1", title=title, created_at=at, updated_at=at, workspace=folder, pinned=True)
-    (line,), other = task_lines([one], width, PLAIN), format_conversation(listed, one, width, PLAIN)
+    (line,), other = task_lines([waiting], width, PLAIN), format_conversation(listed, waiting, width, PLAIN)
     assert max(columns(line), columns(other)) <= width
     assert "waiting for you" in line and "tidy" in line
     assert "waiting for you" in other and "tidy" in other

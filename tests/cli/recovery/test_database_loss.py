@@ -69,23 +69,23 @@ async def repaired(paths: Paths, *, yes: bool = True) -> tuple[int, str]:
 
 async def tasks_in(paths: Paths) -> int:
     database = await Database.open(sqlite_url(paths.database), paths.copies)
-    found = len((await database.tasks.page(10)).tasks)
+    count = len((await database.tasks.page(10)).tasks)
     await database.close()
-    return found
+    return count
 
 
 async def test_missing_database_is_noticed_and_replaced_by_its_newest_copy(tmp_path: Path) -> None:
     paths = await worked(tmp_path, 2)
     database_file.copy_database(paths.database, paths.copies / "errand-daily-1.db")
     paths.database.unlink()
-    said = await refusal(paths)
-    assert "is missing, but a copy of it is in" in said and "errand doctor --repair" in said
+    text = await refusal(paths)
+    assert "is missing, but a copy of it is in" in text and "errand doctor --repair" in text
     assert looked_at(paths)[0] == "bad" and "is missing" in looked_at(paths)[1]
-    code, said = await repaired(paths, yes=False)
-    assert code == 1 and f"Then: errand restore {paths.copies / 'errand-daily-1.db'}" in said
+    code, text = await repaired(paths, yes=False)
+    assert code == 1 and f"Then: errand restore {paths.copies / 'errand-daily-1.db'}" in text
     assert not paths.database.exists()
-    code, said = await repaired(paths)
-    assert code == 0 and "Restored from" in said
+    code, text = await repaired(paths)
+    assert code == 0 and "Restored from" in text
     assert await tasks_in(paths) == 2
 
 
@@ -93,10 +93,10 @@ async def test_missing_database_without_a_copy_is_reported_until_the_user_accept
     paths = await worked(tmp_path, 1)
     paths.database.unlink()
     assert "Errand has worked with it here" in await refusal(paths)
-    code, said = await repaired(paths, yes=False)
-    assert code == 1 and "Start with an empty database?" in said
+    code, text = await repaired(paths, yes=False)
+    assert code == 1 and "Start with an empty database?" in text
     assert "is missing" in await refusal(paths)
-    code, said = await repaired(paths)
+    code, text = await repaired(paths)
     assert code == 0
     assert looked_at(paths)[0] == "good"
     assert await tasks_in(paths) == 0
@@ -127,8 +127,8 @@ async def test_log_deleted_after_a_crash_is_noticed_and_the_user_can_continue_wi
     shutil.copy2(crashed.home / "errand.db-wal", tmp_path / "kept")
     for name in ("errand.db-wal", "errand.db-shm"):
         (crashed.home / name).unlink()
-    said = await refusal(crashed)
-    assert "is older than what was stored last: it ends at event" in said and "was deleted" in said
+    text = await refusal(crashed)
+    assert "is older than what was stored last: it ends at event" in text and "was deleted" in text
     assert looked_at(crashed)[0] == "bad"
     code, _ = await repaired(crashed)
     assert code == 0
@@ -143,8 +143,8 @@ async def test_older_copy_in_place_of_the_database_is_noticed_and_a_newer_one_of
     await worked(tmp_path, 1)
     shutil.copy2(tmp_path / "old.db", paths.database)
     assert "an older copy was put in its place" in await refusal(paths)
-    code, said = await repaired(paths)
-    assert code == 0 and "Restored from" in said
+    code, text = await repaired(paths)
+    assert code == 0 and "Restored from" in text
     assert await tasks_in(paths) == 2
 
 
@@ -159,13 +159,13 @@ async def test_another_database_that_was_put_in_place_on_purpose_is_opened(tmp_p
 async def test_truncated_database_is_refused_and_repaired_from_its_remains(tmp_path: Path) -> None:
     paths = await worked(tmp_path, 2)
     database_file.copy_database(paths.database, paths.copies / "errand-daily-1.db")
-    whole = paths.database.stat().st_size
+    size = paths.database.stat().st_size
     with paths.database.open("r+b") as file:
-        file.truncate(whole // 2 // 4096 * 4096)
-    said = await refusal(paths)
-    assert f"is cut: {whole // 2 // 4096 * 4096:,} of its {whole:,} bytes are there" in said
-    code, said = await repaired(paths)
-    assert code == 0, said
+        file.truncate(size // 2 // 4096 * 4096)
+    text = await refusal(paths)
+    assert f"is cut: {size // 2 // 4096 * 4096:,} of its {size:,} bytes are there" in text
+    code, text = await repaired(paths)
+    assert code == 0, text
     assert await tasks_in(paths) == 2
 
 
@@ -179,7 +179,7 @@ async def test_index_with_a_missing_row_is_found_by_the_daily_copy_and_rebuilt(
     forget(paths.database, "conversations_by_change", "DELETE FROM conversations WHERE id = 'unseen'")
     daily = DailyBackups(paths.database, paths.copies, health)
     assert not await daily.make()
-    assert [one.kind for one in health.conditions] == ["damaged"]
+    assert [condition.kind for condition in health.conditions] == ["damaged"]
     assert "index" in looked_at(paths)[1]
     code, said = await repaired(paths)
     assert code == 0 and "Only its indexes were damaged" in said

@@ -38,8 +38,8 @@ async def filled(paths: Paths, count: int) -> None:
         here = f"c{number}"
         database.journal.put(conversations.save(conversation(here)))
         parent = None
-        for place in range(3):
-            key = f"{here}-{place}"
+        for index in range(3):
+            key = f"{here}-{index}"
             database.journal.put(nodes.save(node(key, conversation_id=here, parent_id=parent)))
             parent = key
         database.journal.put(
@@ -90,8 +90,8 @@ async def test_intact_database_is_not_changed(paths: Paths) -> None:
     before = paths.database.read_bytes()
     state, _, text, _ = check_database(paths.database, paths.copies)
     assert (state, "intact: 3 conversations, 9 messages, 0 tasks" in text) == ("good", True)
-    code, said = await mended(paths)
-    assert code == 0 and "nothing to repair" in said
+    code, output = await mended(paths)
+    assert code == 0 and "nothing to repair" in output
     assert paths.database.read_bytes() == before
 
 
@@ -100,9 +100,9 @@ async def test_broken_index_loses_no_data(paths: Paths, index: str) -> None:
     await filled(paths, 400)
     break_pages(paths.database, index, 0.3)
     assert check_database(paths.database, paths.copies)[0] == "bad"
-    code, said = await mended(paths)
-    assert code == 0, said
-    assert "Nothing is missing." in said
+    code, text = await mended(paths)
+    assert code == 0, text
+    assert "Nothing is missing." in text
     assert (count(paths.database, "conversations"), count(paths.database, "nodes")) == (400, 1200)
     assert check_database(paths.database, paths.copies)[0] == "good"
     database = await Database.open(sqlite_url(paths.database), paths.copies)
@@ -125,13 +125,13 @@ async def test_lost_messages_are_counted_per_conversation_and_the_rest_is_consis
     await filled(paths, 400)
     break_pages(paths.database, "nodes", 0.05)
     broken = paths.database.read_bytes()
-    code, said = await mended(paths)
+    code, text = await mended(paths)
     left = count(paths.database, "nodes")
-    assert code == 0, said
+    assert code == 0, text
     assert 1000 < left < 1200
-    assert "messages of “" in said or "1 message of “" in said
-    (kept,) = paths.copies.glob("errand-replaced-*.db")
-    assert kept.read_bytes() == broken
+    assert "messages of “" in text or "1 message of “" in text
+    (damaged,) = paths.copies.glob("errand-replaced-*.db")
+    assert damaged.read_bytes() == broken
     assert check_database(paths.database, paths.copies)[0] == "good"
 
 
@@ -139,17 +139,17 @@ async def test_records_of_a_lost_task_are_deleted(paths: Paths) -> None:
     database = await Database.open(sqlite_url(paths.database), paths.copies)
     database.journal.put(conversations.save(conversation()), agents.save_agent(agent()))
     for number in range(400):
-        one = task(f"t{number}")
+        new_task = task(f"t{number}")
         database.journal.put(
-            tasks.save(one),
-            tasks.add(one.id, (PromptPart(name="role", text="You help."),)),
-            turns.started("c1", one.id, 1, one.model, one.started_at),
-            asks.save(msgspec.structs.replace(ask(f"k{number}"), task_id=one.id)),
+            tasks.save(new_task),
+            tasks.add(new_task.id, (PromptPart(name="role", text="You help."),)),
+            turns.started("c1", new_task.id, 1, new_task.model, new_task.started_at),
+            asks.save(msgspec.structs.replace(ask(f"k{number}"), task_id=new_task.id)),
         )
     await database.close()
     break_pages(paths.database, "tasks", 0.1)
-    code, said = await mended(paths)
-    assert code == 0, said
+    code, text = await mended(paths)
+    assert code == 0, text
     left = count(paths.database, "tasks")
     assert 300 < left < 400
     assert {count(paths.database, table) for table in ("prompts", "turns", "asks")} == {left}
@@ -160,9 +160,9 @@ async def test_gaps_are_filled_from_a_copy(paths: Paths) -> None:
     await filled(paths, 400)
     database_file.copy_database(paths.database, paths.copies / "errand-daily-1.db")
     break_pages(paths.database, "nodes", 0.05)
-    code, said = await mended(paths)
-    assert code == 0, said
-    assert "From the copy of" in said and "Nothing is missing." in said
+    code, text = await mended(paths)
+    assert code == 0, text
+    assert "From the copy of" in text and "Nothing is missing." in text
     assert count(paths.database, "nodes") == 1200
 
 
@@ -171,10 +171,10 @@ async def test_database_without_its_beginning_is_restored_from_the_copy(paths: P
     database_file.copy_database(paths.database, paths.copies / "errand-daily-1.db")
     data = paths.database.read_bytes()
     paths.database.write_bytes(b"\xee" * _PAGE * 3 + data[_PAGE * 3 :])
-    code, said = await mended(paths)
-    assert code == 0, said
-    assert "Recovered: 0 conversations" in said
-    assert "From the copy of" in said and "10 conversations" in said
+    code, text = await mended(paths)
+    assert code == 0, text
+    assert "Recovered: 0 conversations" in text
+    assert "From the copy of" in text and "10 conversations" in text
     assert count(paths.database, "nodes") == 30
 
 
@@ -182,7 +182,7 @@ async def test_lost_beginning_without_a_copy_is_reported_and_the_file_is_unchang
     await filled(paths, 10)
     data = b"\xee" * _PAGE + paths.database.read_bytes()[_PAGE:]
     paths.database.write_bytes(data)
-    code, said = await mended(paths)
+    code, text = await mended(paths)
     assert code == 1
-    assert "It cannot be repaired" in said and "There is no copy either" in said
+    assert "It cannot be repaired" in text and "There is no copy either" in text
     assert paths.database.read_bytes() == data

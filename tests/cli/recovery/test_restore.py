@@ -29,35 +29,35 @@ async def fill(old: Home) -> Node:
             call_id="1", tool="x", text="", is_error=False, images=(ImageBlock(media_type="image/png", data="aGk="),)
         ),
     )
-    said = msgspec.structs.replace(node("n1"), blocks=blocks)
+    message = msgspec.structs.replace(node("n1"), blocks=blocks)
     waiting = Queued(id="q1", kind="steer", text="also", queued_at=NOW, attachments=(path, "/elsewhere/b.txt"))
     own = str(old.paths.workspaces / "c1")
     for write in (
         conversations.save(msgspec.structs.replace(conversation("c1"), workspace=own)),
         conversations.save(msgspec.structs.replace(conversation("c2"), workspace="/nowhere/workspaces/other")),
-        nodes.save(said),
+        nodes.save(message),
         tasks.save(msgspec.structs.replace(task("t1"), workspace=own, queue=(waiting,))),
     ):
         old.database.journal.put(write)
     await old.database.journal.flush()
-    return said
+    return message
 
 
 async def test_pictures_and_default_workspaces_move_to_this_folder_and_other_paths_stay(tmp_path: Path) -> None:
     here = Paths(tmp_path / "new")
     here.prepare()
     async with home(tmp_path / "old") as old:
-        said = await fill(old)
+        message = await fill(old)
     copy_database(old.paths.database, here.database)
     adapt_database(here.database, here)
     adapt_database(here.database, here)
     picture = str(here.attachments / FOLDER / "ü.png")
     async with home(here.home) as new:
         (came,) = await new.database.nodes.path("n1")
-        shown = msgspec.structs.replace(said.blocks[1], path=picture)
-        assert came == msgspec.structs.replace(said, blocks=(said.blocks[0], shown, *said.blocks[2:]))
+        expected = msgspec.structs.replace(message.blocks[1], path=picture)
+        assert came == msgspec.structs.replace(message, blocks=(message.blocks[0], expected, *message.blocks[2:]))
         assert [hit.node_id for hit in await new.database.search.find("ü.png")] == ["n1"]
-        first, second = [await new.database.conversations.get(one) for one in ("c1", "c2")]
+        first, second = [await new.database.conversations.get(conversation_id) for conversation_id in ("c1", "c2")]
         assert first is not None and second is not None
         assert (first.workspace, second.workspace) == (str(here.workspaces / "c1"), "/nowhere/workspaces/other")
         assert (here.workspaces / "c1").is_dir()
@@ -68,10 +68,10 @@ async def test_pictures_and_default_workspaces_move_to_this_folder_and_other_pat
 
 
 async def test_a_database_of_this_folder_stays_as_it_is(tmp_path: Path) -> None:
-    async with home(tmp_path / "home") as one:
-        await fill(one)
-        (one.paths.workspaces / "c1").mkdir()
-    copy_database(one.paths.database, tmp_path / "copy.db")
+    async with home(tmp_path / "home") as new:
+        await fill(new)
+        (new.paths.workspaces / "c1").mkdir()
+    copy_database(new.paths.database, tmp_path / "copy.db")
     before = (tmp_path / "copy.db").read_bytes()
-    adapt_database(tmp_path / "copy.db", one.paths)
+    adapt_database(tmp_path / "copy.db", new.paths)
     assert (tmp_path / "copy.db").read_bytes() == before

@@ -25,8 +25,8 @@ def node(name: str, parent: str | None, role: Role = "assistant", *, task_id: st
 
 
 def drawn(*nodes: TreeNode, heads: tuple[TreeHead, ...] = (), style: Style = PLAIN) -> list[str]:
-    found = ConversationTreeResult(nodes=nodes, agents=(), tasks=(), heads=heads)
-    return [line[10:] for line in tree_lines(found, style, 80)]
+    branches = ConversationTreeResult(nodes=nodes, agents=(), tasks=(), heads=heads)
+    return [line[10:] for line in tree_lines(branches, style, 80)]
 
 
 def test_replies_of_a_task_are_one_line_as_long_as_nothing_branches_off() -> None:
@@ -43,8 +43,8 @@ def test_replies_of_a_task_are_one_line_as_long_as_nothing_branches_off() -> Non
 def test_a_reply_that_only_completes_its_task_is_shown_by_the_summary() -> None:
     end = msgspec.structs.replace(node("2", "1"), text="task_complete")
     ended = task("completed", stop_reason="completed", summary="All tests pass.")
-    found = ConversationTreeResult(nodes=(node("1", None, "user"), end), agents=(), tasks=(ended,))
-    assert [line[10:] for line in tree_lines(found, PLAIN, 80)] == ["you: text 1", "agent: All tests pass."]
+    branches = ConversationTreeResult(nodes=(node("1", None, "user"), end), agents=(), tasks=(ended,))
+    assert [line[10:] for line in tree_lines(branches, PLAIN, 80)] == ["you: text 1", "agent: All tests pass."]
 
 
 def test_lanes_of_branches_are_drawn_to_their_ends_also_without_unicode() -> None:

@@ -42,8 +42,8 @@ async def test_an_engine_never_imports_the_library(tmp_path: Path) -> None:
 
 async def test_the_process_of_the_library_ends_with_a_killed_engine(own_errand: Errand) -> None:
     async with ModelServer([Reply(text="Hello there. " * 20, stall_after=5)]) as server:
-        given = ("--model", _MODEL, "--api-base", server.url)
-        process = await own_errand.start("run", *given, "hello", variables={"GEMINI_API_KEY": _KEY})
+        options = ("--model", _MODEL, "--api-base", server.url)
+        process = await own_errand.start("run", *options, "hello", variables={"GEMINI_API_KEY": _KEY})
         request = await server.request(0, WAIT_LIMIT_S)
         assert request.headers["x-goog-api-key"] == _KEY
         (child,) = await asyncio.to_thread(below, "library_child", of=own_errand.engine_pid())

@@ -41,8 +41,8 @@ async def test_a_server_is_changed_by_its_name_and_removed(own_errand: Errand) -
         assert (second.code, "lab/qwen3" in second.out) == (0, True)
         moved = await own_errand.run("models", "--add-server", other.url, "--name", "LAB")
         assert "It has moved, so its key was removed" in " ".join(moved.out.split())
-        gone = await own_errand.run("models", "--remove-server", "Lab")
-        assert (gone.code, gone.out) == (0, "LAB was removed, with its key.\n")
+        removed = await own_errand.run("models", "--remove-server", "Lab")
+        assert (removed.code, removed.out) == (0, "LAB was removed, with its key.\n")
         again = await own_errand.run("models", "--remove-server", "Lab")
         assert (again.code, "There is no model server 'Lab'. There are: none." in again.err) == (2, True)
     assert set(other.keys) == {""}

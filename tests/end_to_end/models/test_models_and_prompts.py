@@ -21,20 +21,22 @@ async def test_several_models_answer_one_message_and_their_branches_are_compared
         asked = await errand.run("ask-models", *models, "--json", "Who are you?")
         tasks = [msgspec.json.decode(line, type=Task) for line in asked.out.splitlines()]
         assert [(task.summary, task.decided) for task in tasks] == [("I am one.", "chat"), ("I am two.", "chat")]
-        told = await errand.run("ask-models", *models, "Who are you?")
-        assert told.code == 0
-        assert told.out.index("openai_compatible/one") < told.out.index("I am one.") < told.out.index("I am two.")
-        one = await errand.run("ask-models", "-m", "openai_compatible/one", "Who are you?")
-        assert one.code == 2 and "at least two" in one.err
+        answers = await errand.run("ask-models", *models, "Who are you?")
+        assert answers.code == 0
+        assert (
+            answers.out.index("openai_compatible/one") < answers.out.index("I am one.") < answers.out.index("I am two.")
+        )
+        refused = await errand.run("ask-models", "-m", "openai_compatible/one", "Who are you?")
+        assert refused.code == 2 and "at least two" in refused.err
 
 
 async def test_a_provider_or_one_model_of_it_is_tried_for_real(own_errand: Errand) -> None:
     async with ModelServer(answer=named) as server:
         moved = {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "sk-of-the-test"}
-        one = await own_errand.run("models", "--test", "react/openai/gpt-5-mini", variables=moved)
+        tested = await own_errand.run("models", "--test", "react/openai/gpt-5-mini", variables=moved)
         all_of_them = await own_errand.run("models", "--test", "openai", variables=moved)
         none = await own_errand.run("models", "--test", "openai/", variables=moved)
-    assert (one.code, one.out.partition("  ")[0]) == (0, "✓ react/openai/gpt-5-mini"), one.err
+    assert (tested.code, tested.out.partition("  ")[0]) == (0, "✓ react/openai/gpt-5-mini"), tested.err
     assert (all_of_them.code, all_of_them.out.partition("  ")[0]) == (0, "✓ openai/gpt-5.4")
     assert none.code == 0 and "✓ openai/gpt-5.4" in none.out
 
@@ -46,16 +48,16 @@ async def test_a_chat_that_has_answered_goes_on_as_a_task(errand: Errand) -> Non
         answered = await errand.run("run", *model, "could one?")
         assert "answered in chat mode" in answered.out
         chat = await errand.task("completed")
-        told = await errand.run("mode", chat.id, "task")
-        assert "It continues as task" in told.out
+        changed = await errand.run("mode", chat.id, "task")
+        assert "It continues as task" in changed.out
         refused = await errand.run("mode", chat.id, "task")
         assert refused.code == 1 and "gone on since" in refused.err
 
 
 async def test_the_prompt_is_shown_in_its_parts(errand: Errand, workspace: Path) -> None:
     (workspace / "AGENTS.md").write_text("Use tabs.")
-    shown = await errand.run("prompt", "--personality", "Writer", "--json")
-    parts = msgspec.json.decode(shown.out, type=tuple[PromptPart, ...])
+    prompt = await errand.run("prompt", "--personality", "Writer", "--json")
+    parts = msgspec.json.decode(prompt.out, type=tuple[PromptPart, ...])
     assert [part.name for part in parts] == ["role", "rules", "instructions", "workspace"]
     assert parts[2].sources == (str(workspace / "AGENTS.md"),)
     plain = await errand.run("prompt", "--mode", "chat")
@@ -71,8 +73,8 @@ async def test_a_personality_is_carried_to_a_file_and_back_as_a_new_one(errand: 
     assert again.code == 2 and "--overwrite" in again.err
     await errand.run("personalities", "import", str(file))
     listed = await errand.run("personalities", "--json")
-    found = [msgspec.json.decode(line, type=Personality) for line in listed.out.splitlines()]
-    coders = {one.name: one for one in found if one.name.startswith("Coder")}
+    personalities = [msgspec.json.decode(line, type=Personality) for line in listed.out.splitlines()]
+    coders = {personality.name: personality for personality in personalities if personality.name.startswith("Coder")}
     assert coders.keys() == {"Coder", "Coder 2"}
     assert coders["Coder 2"].system_prompt == coders["Coder"].system_prompt
     file.write_text("{}")

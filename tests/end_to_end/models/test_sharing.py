@@ -15,11 +15,11 @@ OLLAMA = ("--models", "ollama/*")
 
 
 @asynccontextmanager
-async def shared(home: Path, upstream: str, *words: str) -> AsyncGenerator[dict[str, str]]:
+async def shared(home: Path, upstream: str, *options: str) -> AsyncGenerator[dict[str, str]]:
     """`errand share-models` with a separate data directory; yields the variables that another machine needs."""
     there = Errand(home, home.parent)
     variables = {"OLLAMA_HOST": upstream.removesuffix("/v1")}
-    process = await there.start("share-models", "--port", "0", *words, variables=variables)
+    process = await there.start("share-models", "--port", "0", *options, variables=variables)
     assert process.stdout is not None
     try:
         async with asyncio.timeout(WAIT_LIMIT_S):
@@ -43,10 +43,10 @@ async def test_a_task_works_with_the_models_of_another_machine(
     upstream = ModelServer(replies)
     async with upstream, shared(tmp_path / "there", upstream.url, *OLLAMA) as variables:
         done = await own_errand.run("run", "--approve", "all", *model, "count the lines", variables=variables)
-        told = str(upstream.requests[1].messages[-1]["content"])
+        result = str(upstream.requests[1].messages[-1]["content"])
     assert done.code == 0, done.err
     assert "It has 2 lines.\n✓ task complete · 2 turns" in done.out
-    assert told.strip() == "2"
+    assert result.strip() == "2"
     assert variables["ERRAND_PROXY_API_KEY"] not in done.out + done.err
 
 
@@ -86,10 +86,10 @@ async def test_what_cannot_be_shared_is_said_in_a_line(own_errand: Errand, tmp_p
         "cannot be used": ("--host", "203.0.113.7"),
         "port must be 0-65535": ("--port", "70000"),
     }
-    for said, arguments in wrong.items():
+    for error, arguments in wrong.items():
         done = await own_errand.run("share-models", *arguments)
         assert done.code in (1, 2)
-        assert said in done.err
+        assert error in done.err
         assert "Traceback" not in done.err
     assert os.listdir(own_errand.home / "keys") in ([], ["share-tokens.txt"])
 

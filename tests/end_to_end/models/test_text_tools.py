@@ -44,9 +44,9 @@ async def test_a_call_that_cannot_be_read_is_mended_by_the_model(errand: Errand,
     broken = Reply(text="<tool_code>\nshell: wc -l notes.txt\n</tool_code>")
     async with like_ollama(broken, Reply(text=COUNT), ANSWER) as server:
         done = await errand.run("run", "--approve", "all", *MODEL, server.url, "count the lines")
-        told = str(server.requests[2].messages[-1]["content"])
+        result = str(server.requests[2].messages[-1]["content"])
     assert done.code == 0, done.err
-    assert "Your call could not be parsed. Write it again" in told
+    assert "Your call could not be parsed. Write it again" in result
     assert "✗ reading a call · it could not be read" in done.out
     assert "● ran `wc -l < notes.txt` · exit 0" in done.out
 

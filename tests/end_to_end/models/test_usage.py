@@ -18,8 +18,8 @@ async def test_what_a_task_used_is_in_the_table_and_in_the_report_for_programs(o
     assert table[0].split() == ["conversation", "money", "tokens", "in", "out", "cached", "turns", "tasks"]
     assert table[1].split() == ["count", "the", "files", "?", "1,200", "30", "0", "1", "1"]
     assert table[3] == "The price of 1 turn is unknown and not included."
-    whole = await own_errand.run("usage", "--days", "1", "--json")
-    report = msgspec.json.decode(whole.out, type=UsageReportResult)
+    by_day = await own_errand.run("usage", "--days", "1", "--json")
+    report = msgspec.json.decode(by_day.out, type=UsageReportResult)
     assert (report.total.turns, report.models[0].key) == (1, "openai_compatible/test-model")
 
 
@@ -40,7 +40,7 @@ async def test_a_reply_that_was_tried_again_fills_the_context_once_and_is_marked
     async with ModelServer(replies=[broken, Reply(text="Done.")]) as server:
         done = await own_errand.run("run", *MODEL, server.url, "count the files")
     task = (await own_errand.run("tasks", "--json")).lines[0]
-    whole = await own_errand.run("context", str(task["id"]), "--json")
+    context = await own_errand.run("context", str(task["id"]), "--json")
     used = task["usage"]
     assert done.code == 0, done.err
     assert isinstance(used, dict)
@@ -48,5 +48,5 @@ async def test_a_reply_that_was_tried_again_fills_the_context_once_and_is_marked
     assert isinstance(sent, int)
     assert used["estimated"] is True
     assert "1 turn · ~" in done.out
-    assert msgspec.json.decode(whole.out, type=ContextExplainResult).used_tokens < sent
+    assert msgspec.json.decode(context.out, type=ContextExplainResult).used_tokens < sent
     assert (await own_errand.run("usage")).out.splitlines()[1].split()[2] == f"~{sent:,}"

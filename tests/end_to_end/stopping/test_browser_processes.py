@@ -35,10 +35,12 @@ async def test_a_killed_engine_leaves_no_process_of_a_browser_behind(own_errand:
         process = await own_errand.start("run", "--approve", "all", *MODEL, server.url, "look")
         await until((workspace / "ready").exists)
         left = below("chrom", "run-driver", of=own_errand.engine_pid())
-        assert any("run-driver" in one.cmdline() for one in left) and len(left) > 2
+        assert any("run-driver" in process.cmdline() for process in left) and len(left) > 2
         own_errand.kill_engine()
         process.kill()
-        await until(lambda: not any(one.is_running() and one.status() != psutil.STATUS_ZOMBIE for one in left))
+        await until(
+            lambda: not any(process.is_running() and process.status() != psutil.STATUS_ZOMBIE for process in left)
+        )
         await rest(process)
 
 
@@ -51,4 +53,4 @@ async def test_an_engine_that_ends_in_order_ends_its_browser(own_errand: Errand)
             left = below("chrom", "run-driver", of=own_errand.engine_pid())
             assert left
             await own_errand.close()
-            assert not any(one.is_running() and one.status() != psutil.STATUS_ZOMBIE for one in left)
+            assert not any(process.is_running() and process.status() != psutil.STATUS_ZOMBIE for process in left)

@@ -56,9 +56,9 @@ async def test_a_step_that_is_soon_done_is_done_and_recorded_before_the_engine_l
         await restarted(own_errand)
         interrupted = await own_errand.task("interrupted")
         resumed = await own_errand.run("resume", interrupted.id)
-        told = str(server.requests[1].messages[-1])
+        message = str(server.requests[1].messages[-1])
     assert resumed.code == 0, resumed.err
-    assert "finished" in told
+    assert "finished" in message
     assert not (workspace / "ended").exists()
 
 

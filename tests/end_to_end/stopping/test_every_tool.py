@@ -105,7 +105,7 @@ def _says_what_was_ended(engine: EngineParts, marker: str, work: Work) -> None:
     (notice,) = engine.watcher.nodes()[-1].blocks
     assert isinstance(notice, NoticeBlock) and isinstance(notice.data, TaskStopped)
     names = [process.name for process in notice.data.ended]
-    assert all(any(f"{marker}-{name}" in found for found in names) for name in work.names), names
+    assert all(any(f"{marker}-{name}" in command for command in names) for name in work.names), names
     assert not any(process.still_there for process in notice.data.ended)
     assert all(f"(pid {process.pid})" in notice_text(notice) for process in notice.data.ended)
     if not work.names:

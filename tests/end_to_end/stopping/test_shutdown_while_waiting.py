@@ -48,9 +48,9 @@ async def test_a_summary_under_way_is_given_up_and_made_by_the_next_engine(own_e
 
 
 async def test_a_reply_that_streams_through_another_machine_is_cut_on_both(own_errand: Errand, tmp_path: Path) -> None:
-    words = Reply(text="word " * 2_000, piece_delay_s=0.01)
+    long_reply = Reply(text="word " * 2_000, piece_delay_s=0.01)
     model = ("--model", "proxy/ollama/test-model")
-    server = ModelServer([words, Reply(text="Done.")])
+    server = ModelServer([long_reply, Reply(text="Done.")])
     async with server as upstream, shared(tmp_path / "there", upstream.url) as variables:
         process = await own_errand.start("run", *model, "talk", variables=variables)
         await upstream.request(0)

@@ -35,7 +35,7 @@ async def test_on_a_full_disk_a_task_waits_new_ones_are_refused_reading_goes_on_
             await server.request(0)
             with filled(disk):
                 gate.set()
-                said = await said_on_stderr(task)
+                error = await said_on_stderr(task)
                 refused = await errand.run("run", *MODEL, server.url, "another")
                 listed = await errand.run("tasks")
                 looked = await errand.run("doctor")
@@ -43,7 +43,7 @@ async def test_on_a_full_disk_a_task_waits_new_ones_are_refused_reading_goes_on_
             done = await rest(task)
             asked = len(server.requests)
         await errand.close()
-    assert "The disk is full" in said and "Make at least 100 MB free" in said
+    assert "The disk is full" in error and "Make at least 100 MB free" in error
     assert refused.code == 1
     assert "Not saved: The disk is full" in refused.err
     assert listed.code == 0 and "go on when you can" in listed.out
@@ -66,11 +66,11 @@ async def test_while_another_program_holds_the_database_a_task_waits_and_goes_on
         with closing(sqlite3.connect(own_errand.home / "errand.db", isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
             gate.set()
-            said = await said_on_stderr(task)
+            error = await said_on_stderr(task)
             assert not (workspace / "made.txt").exists()
             other.execute("ROLLBACK")
         done = await rest(task)
-    assert "Another program holds the database" in said
+    assert "Another program holds the database" in error
     assert done.code == 0, done.err
     assert (workspace / "made.txt").read_text() == "once\n"
 
@@ -87,10 +87,10 @@ async def test_a_disk_that_refuses_to_write_is_waited_for_and_the_task_goes_on(
         _, most = resource.prlimit(engine, resource.RLIMIT_FSIZE)
         resource.prlimit(engine, resource.RLIMIT_FSIZE, (0, most))
         gate.set()
-        said = await said_on_stderr(task)
+        error = await said_on_stderr(task)
         resource.prlimit(engine, resource.RLIMIT_FSIZE, (most, most))
         done = await rest(task)
-    assert "The disk refuses to write" in said
+    assert "The disk refuses to write" in error
     assert done.code == 0, done.err
     assert (workspace / "made.txt").read_text() == "once\n"
 
@@ -100,14 +100,14 @@ async def test_a_backup_is_made_while_a_task_runs_and_never_over_a_file(own_erra
     async with ModelServer(replies=[Reply(text="Done.", gate=gate)]) as server:
         task = await own_errand.start("run", *MODEL, server.url, "remember seven")
         await server.request(0)
-        made = await own_errand.run("backup", "--to", "mine.db")
+        backup = await own_errand.run("backup", "--to", "mine.db")
         again = await own_errand.run("backup", "--to", "mine.db")
         inside = await own_errand.run("backup")
         gate.set()
         done = await rest(task)
     assert done.code == 0
-    assert made.code == 0, made.err
-    assert "mine.db: 1 conversation, 0 pictures, " in made.out and "complete" in made.out
+    assert backup.code == 0, backup.err
+    assert "mine.db: 1 conversation, 0 pictures, " in backup.out and "complete" in backup.out
     assert again.code == 2 and "already exists" in again.err
     assert inside.code == 0 and len(list((own_errand.home / "copies").glob("errand-backup-*.tar"))) == 1
     assert names_in(workspace) == ["mine.db"]
@@ -128,15 +128,15 @@ async def test_a_restore_waits_for_no_task_keeps_what_was_there_and_clients_star
         forced = await own_errand.run("restore", "--force", "mine.db")
         interrupted = await rest(task)
     listed = await own_errand.run("tasks")
-    (kept,) = (own_errand.home / "copies").glob("errand-replaced-*.db")
+    (damaged,) = (own_errand.home / "copies").glob("errand-replaced-*.db")
     assert refused.code == 2 and "1 task runs. Stop them first" in refused.err
     assert forced.code == 0, forced.err
-    assert f"The previous database is kept: {kept}" in forced.out
+    assert f"The previous database is kept: {damaged}" in forced.out
     assert interrupted.code == 1
     assert "remember seven" in listed.out and "forget it" not in listed.out
     assert epoch(own_errand.home / "errand.db") != before
-    assert epoch(kept) == before
-    back = await own_errand.run("restore", str(kept))
+    assert epoch(damaged) == before
+    back = await own_errand.run("restore", str(damaged))
     assert back.code == 0, back.err
     again = await own_errand.run("tasks")
     assert "forget it" in again.out and "interrupted" in again.out
@@ -157,7 +157,7 @@ async def test_what_is_no_whole_database_of_errand_is_never_restored(own_errand:
     for name, inside in (("other.tar", "x.db"), ("broken.tar", "errand.db")):
         with tarfile.open(workspace / name, "w") as archive:
             archive.add(workspace / "broken.db", inside)
-    for name, words in {
+    for name, errors in {
         "nowhere.db": "There is no file",
         "text.db": "is damaged",
         "broken.db": "is damaged",
@@ -168,7 +168,7 @@ async def test_what_is_no_whole_database_of_errand_is_never_restored(own_errand:
     }.items():
         refused = await own_errand.run("restore", name)
         assert refused.code == 2, name
-        assert words in refused.err, refused.err
+        assert errors in refused.err, refused.err
     assert (database.read_bytes(), database.stat().st_mtime_ns) == before
 
 
@@ -177,18 +177,18 @@ async def test_without_descriptors_the_engine_waits_quietly_says_so_and_serves_a
 ) -> None:
     assert (await own_errand.run("tasks")).code == 0
     engine = psutil.Process(own_errand.engine_pid())
-    told: list[tuple[str, ...]] = []
+    refusals: list[tuple[str, ...]] = []
     connection = await connect(Paths(own_errand.home), "test", start=False)
-    connection.subscribe(lambda message: told.append(kinds(message)) if isinstance(message, HealthUpdate) else None)
+    connection.subscribe(lambda message: refusals.append(kinds(message)) if isinstance(message, HealthUpdate) else None)
     soft, most = resource.prlimit(engine.pid, resource.RLIMIT_NOFILE)
     resource.prlimit(engine.pid, resource.RLIMIT_NOFILE, (engine.num_fds(), most))
     waiting = await own_errand.start("tasks")
-    await until(lambda: told == [("no_descriptors",)])
+    await until(lambda: refusals == [("no_descriptors",)])
     before = engine.cpu_times().user
     assert (await connection.call(TASK_LIST, TaskListParams(limit=1))).tasks == ()
     resource.prlimit(engine.pid, resource.RLIMIT_NOFILE, (soft, most))
     done = await rest(waiting)
-    await until(lambda: told == [("no_descriptors",), ()])
+    await until(lambda: refusals == [("no_descriptors",), ()])
     await connection.close()
     assert done.code == 0, done.err
     assert engine.cpu_times().user - before < 1.0
@@ -198,9 +198,9 @@ async def test_a_tool_goes_before_the_engine_when_memory_runs_out(own_errand: Er
     command = Call("shell", {"command": "sleep 0.3; cat /proc/$$/oom_score_adj"})
     async with ModelServer(replies=[Reply(calls=(command,)), Reply(text="Done.")]) as server:
         done = await own_errand.run("run", *MODEL, server.url, "look")
-        told = str(server.requests[1].messages[-1]["content"])
+        result = str(server.requests[1].messages[-1]["content"])
     assert done.code == 0
-    assert told.strip() == "500"
+    assert result.strip() == "500"
     assert oom_score(own_errand.engine_pid()) < 500
 
 
@@ -237,12 +237,12 @@ async def test_an_engine_starts_on_a_full_disk_and_what_is_stored_is_read(tmp_pa
             await errand.close()
             with filled(disk):
                 listed = await errand.run("tasks")
-                found = await errand.run("search", "here")
+                results = await errand.run("search", "here")
             again = await errand.run("run", *MODEL, server.url, "go on")
         await errand.close()
     assert listed.code == 0, listed.err
     assert "remember this" in listed.out
-    assert "It is here." in found.out
+    assert "It is here." in results.out
     assert again.code == 0, again.err
 
 

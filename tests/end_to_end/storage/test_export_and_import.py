@@ -26,11 +26,11 @@ async def conversations(errand: Errand, *, archive: bool = False) -> tuple[Conve
     connection = Connection(lambda: read_endpoint(paths), "test")
     await connection.open()
     try:
-        found = (await connection.call(CONVERSATION_LIST, ConversationListParams())).conversations
-        for one in found if archive else ():
-            params = ConversationChangeParams(conversation_id=one.id, archived=True)
+        listed = (await connection.call(CONVERSATION_LIST, ConversationListParams())).conversations
+        for conversation in listed if archive else ():
+            params = ConversationChangeParams(conversation_id=conversation.id, archived=True)
             await connection.call(CONVERSATION_CHANGE, params)
-        return found
+        return listed
     finally:
         await connection.close()
 
@@ -53,16 +53,16 @@ async def test_a_conversation_is_exported_deleted_and_taken_in_again(own_errand:
     asked = await own_errand.run("delete", conversation.id[-8:])
     assert asked.code == 2 and "Confirm with --yes" in asked.err
     assert asked.out.startswith(f"{conversation.id[-8:]}  what is it?  last changed ")
-    gone = await own_errand.run("delete", conversation.id[-8:], "--yes")
-    assert (gone.code, gone.out) == (0, f"Deleted {conversation.id[-8:]}: what is it?\n")
+    deleted = await own_errand.run("delete", conversation.id[-8:], "--yes")
+    assert (deleted.code, deleted.out) == (0, f"Deleted {conversation.id[-8:]}: what is it?\n")
     assert (await own_errand.run("delete", conversation.id)).code == 2
     taken = await own_errand.run("import", "all.jsonl")
     assert (taken.code, taken.out) == (0, "Imported: 1 conversation, 2 messages.\n")
     (came,) = await conversations(own_errand)
     own = str(own_errand.home / "workspaces" / conversation.id)
     assert came == msgspec.structs.replace(conversation, workspace=own, proposed_workspace=conversation.workspace)
-    found = await own_errand.run("search", "--json", "forty")
-    assert [line["conversationId"] for line in found.lines] == [conversation.id]
+    results = await own_errand.run("search", "--json", "forty")
+    assert [line["conversationId"] for line in results.lines] == [conversation.id]
 
 
 async def test_a_file_that_is_no_export_is_refused_in_a_line(own_errand: Errand, workspace: Path) -> None:

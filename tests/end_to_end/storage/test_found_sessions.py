@@ -128,10 +128,10 @@ async def test_what_is_no_session_a_link_and_a_broken_database_stop_nothing(own_
     database.parent.mkdir(parents=True)
     database.write_bytes(b"SQLite format 3\x00" + b"\x07" * 4_000)
     opencode, pi = _found((await own_errand.run("import", "--json", variables=home)).out)
-    shown = await own_errand.run("import", variables=home)
+    listed = await own_errand.run("import", variables=home)
     assert (pi.sessions, pi.new) == (1, 1)
     assert opencode.sessions == 0 and "cannot be read" in opencode.problem
-    assert "opencode.db cannot be read" in " ".join(shown.out.split())
+    assert "opencode.db cannot be read" in " ".join(listed.out.split())
 
 
 async def test_a_session_of_several_files_counts_even_if_the_newest_of_them_says_nothing(
@@ -143,9 +143,9 @@ async def test_a_session_of_several_files_counts_even_if_the_newest_of_them_says
     for file in (_REAL / "gemini" / "work" / "chats").glob("*-bc54ec71.jsonl"):
         shutil.copy(file, chats)
     os.utime(chats / "session-2026-11-23T19-07-bc54ec71.jsonl", (1_000_000_000, 1_000_000_000))
-    (found,) = _found((await own_errand.run("import", "--json", variables=home)).out)
+    (sessions,) = _found((await own_errand.run("import", "--json", variables=home)).out)
     taken = await own_errand.run("import", "--yes", variables=home)
     (after,) = _found((await own_errand.run("import", "--json", variables=home)).out)
-    assert (found.program, found.sessions, found.new) == ("gemini-cli", 1, 1)
+    assert (sessions.program, sessions.sessions, sessions.new) == ("gemini-cli", 1, 1)
     assert "1 conversation, 15 messages" in taken.out
     assert (after.new, after.grown, after.present) == (0, 0, 1)

@@ -87,10 +87,10 @@ async def test_while_the_server_is_away_tasks_wait_reads_say_so_and_all_go_on(
         finally:
             postgres.start()
         done = [await rest(first), await rest(second)]
-    assert [one.code for one in done] == [0, 0], done
-    said = [" ".join(one.out.split()) for one in done]
-    assert [one.count("Line 59 is saved.") for one in said] == [2, 2], said
-    assert all("does not answer" in one.err and "the tasks continue" in one.err for one in done)
+    assert [finished.code for finished in done] == [0, 0], done
+    outputs = [" ".join(finished.out.split()) for finished in done]
+    assert [output.count("Line 59 is saved.") for output in outputs] == [2, 2], outputs
+    assert all("does not answer" in finished.err and "the tasks continue" in finished.err for finished in done)
     assert refused.code == 1 and "does not answer" in refused.err
     assert listed.code == 1 and "does not answer" in listed.err
     assert (workspace / "made.txt").read_text() == "once\nonce\n"

@@ -77,8 +77,8 @@ async def test_a_prompt_that_is_no_utf_8_is_taken_and_one_that_is_too_long_is_re
 
 
 async def test_closed_streams_and_a_folder_that_was_removed_are_no_crash(errand: Errand, tmp_path: Path) -> None:
-    gone = tmp_path / "gone"
-    gone.mkdir()
+    missing = tmp_path / "gone"
+    missing.mkdir()
     command = f"{sys.executable} -m errand"
     closed, removed = [
         await asyncio.create_subprocess_shell(
@@ -86,13 +86,13 @@ async def test_closed_streams_and_a_folder_that_was_removed_are_no_crash(errand:
         )
         for line in (
             f"{command} tasks <&- && {command} tasks >&- 2>&- && {command} run - <&-",
-            f"cd {gone} && rmdir {gone} && {command} run --model scripted/note hello",
+            f"cd {missing} && rmdir {missing} && {command} run --model scripted/note hello",
         )
     ]
-    for process, words in ((closed, "The prompt is empty"), (removed, "There is no folder '.'")):
+    for process, error in ((closed, "The prompt is empty"), (removed, "There is no folder '.'")):
         done = await rest(process)
         assert done.code == 2, done.err
-        assert words in done.err
+        assert error in done.err
         assert "Traceback" not in done.err
 
 

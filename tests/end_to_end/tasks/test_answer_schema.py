@@ -23,7 +23,11 @@ async def test_with_a_schema_the_answer_alone_is_the_output(errand: Errand, work
 async def test_a_schema_that_cannot_be_used_is_said_at_once(errand: Errand, workspace: Path) -> None:
     (workspace / "list.json").write_text("[1]")
     (workspace / "wrong.json").write_text('{"type": "objekt"}')
-    for name, said in {"none.json": "cannot be read", "list.json": "not a JSON object", "wrong.json": "usable"}.items():
+    for name, error in {
+        "none.json": "cannot be read",
+        "list.json": "not a JSON object",
+        "wrong.json": "usable",
+    }.items():
         done = await errand.run("run", "--answer-schema", name, "--model", "scripted/tour-1", "x")
         assert (done.code, done.out) == (2, "")
-        assert said in done.err
+        assert error in done.err

@@ -42,8 +42,8 @@ async def test_a_task_whose_terminal_was_killed_is_answered_from_another_one(err
             await screen.shows("task complete")
             code = await screen.ended()
         watched = await rest(onlooker)
-        told = server.requests[2].messages[-1]["content"]
-    assert (code, told) == (0, "friendly")
+        message = server.requests[2].messages[-1]["content"]
+    assert (code, message) == (0, "friendly")
     assert f"the task waits for an answer. Answer it in a terminal: errand answer {task_id[-8:]}" in noted
     assert (watched.code, watched.lines[-1]["stopReason"]) == (0, "completed")
 
@@ -96,8 +96,8 @@ async def test_what_is_typed_to_a_followed_task_steers_it(errand: Errand) -> Non
 
 
 async def test_a_streaming_reply_is_not_cut_by_what_is_typed_to_a_followed_task(errand: Errand) -> None:
-    words = " ".join(f"word{number}" for number in range(30))
-    async with ModelServer(replies=[Reply(text=words, piece_length=12, piece_delay_s=0.1)] * 2) as server:
+    long_text = " ".join(f"word{number}" for number in range(30))
+    async with ModelServer(replies=[Reply(text=long_text, piece_length=12, piece_delay_s=0.1)] * 2) as server:
         running = await errand.start("run", *MODEL, server.url, "tell me")
         await server.request(0)
         async with terminal(errand, "attach", (await errand.task("thinking")).id) as screen:

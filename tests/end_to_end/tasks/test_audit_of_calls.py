@@ -42,8 +42,8 @@ async def test_each_call_has_one_record(own_errand: Errand, workspace: Path) -> 
         )
     task = next(line for line in (await own_errand.run("tasks", "--json")).lines if line["parentId"] is None)
     assert done.code == 0, done.err
-    found = await records(own_errand, str(task["id"]))
-    assert Counter(found) == Counter(
+    recorded = await records(own_errand, str(task["id"]))
+    assert Counter(recorded) == Counter(
         [
             ("search_memory", "done"),
             ("todo", "done"),
@@ -58,8 +58,8 @@ async def test_each_call_has_one_record(own_errand: Errand, workspace: Path) -> 
             ("task_complete", "done"),
         ]
     )
-    shown = (await own_errand.run("output", str(task["id"]))).out
-    assert shown.count("refused") == 3 and len(shown.splitlines()) == len(found)
+    output = (await own_errand.run("output", str(task["id"]))).out
+    assert output.count("refused") == 3 and len(output.splitlines()) == len(recorded)
 
 
 @pytest.mark.parametrize("approve", ["never", "deny rule"])

@@ -17,9 +17,9 @@ def write(name: str, content: str) -> Call:
 
 async def worked(errand: Errand, server: ModelServer) -> str:
     """The id of a task that has ended."""
-    found = await errand.run("run", "--approve", "all", "--json", *MODEL, server.url, "go")
-    assert found.code == 0, found.err
-    return str(found.lines[-1]["id"])
+    finished = await errand.run("run", "--approve", "all", "--json", *MODEL, server.url, "go")
+    assert finished.code == 0, finished.err
+    return str(finished.lines[-1]["id"])
 
 
 async def test_changes_are_listed_compared_undone_and_redone(errand: Errand, workspace: Path) -> None:
@@ -27,8 +27,8 @@ async def test_changes_are_listed_compared_undone_and_redone(errand: Errand, wor
     replies = [Reply(calls=(write("a.txt", "one\n2\n"),)), Reply(calls=(write("b/c.txt", "c\n"),)), Reply(text="Done.")]
     async with ModelServer(turns=replies) as server:
         task = await worked(errand, server)
-    shown = (await errand.run("changes", task)).out
-    assert shown.splitlines()[:3] == ["2 files · +2 −1", "  +1 −1  a.txt", "  +1 −0  b/c.txt · new"]
+    output = (await errand.run("changes", task)).out
+    assert output.splitlines()[:3] == ["2 files · +2 −1", "  +1 −1  a.txt", "  +1 −0  b/c.txt · new"]
     diff = (await errand.run("changes", task, "--diff", "--file", "a.txt")).out
     assert diff == "diff --git a/a.txt b/a.txt\n--- a/a.txt\n+++ b/a.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n"
     assert (await errand.run("undo", task, "--step", "2")).out == "Undone in 1 file.\n"
@@ -48,9 +48,9 @@ async def test_what_a_command_changed_is_listed_as_such_and_undone(errand: Erran
     command = Call("shell", {"command": "sed -i s/one/two/ a.txt && rm b.txt && echo c > c.txt"})
     async with ModelServer(turns=[Reply(calls=(command,)), Reply(text="Done.")]) as server:
         task = await worked(errand, server)
-    shown = (await errand.run("changes", task)).out.splitlines()
-    assert shown[0] == "3 files · +2 −2"
-    assert sorted(shown[1:4]) == [
+    lines = (await errand.run("changes", task)).out.splitlines()
+    assert lines[0] == "3 files · +2 −2"
+    assert sorted(lines[1:4]) == [
         "  +0 −1  b.txt · deleted · by a command",
         "  +1 −0  c.txt · new · by a command",
         "  +1 −1  a.txt · by a command",

@@ -49,8 +49,10 @@ async def test_a_message_is_edited_and_its_reply_tried_again_and_all_branches_ar
             (_, better), forks = await shown(client, first)
             assert (second.status, third.prompt, words((better,))) == ("completed", "write an ode", ["A better ode."])
             assert forks[1] == Fork(parent_id=edited.id, child_ids=(reply.id, better.id))
-            said = [str(one["content"]) for one in server.requests[2].messages if one["role"] != "system"]
-            assert said == ["write an ode"]
+            contents = [
+                str(message["content"]) for message in server.requests[2].messages if message["role"] != "system"
+            ]
+            assert contents == ["write an ode"]
 
 
 async def test_going_to_a_branch_shows_its_newest_end_and_the_next_message_goes_on_there(errand: Errand) -> None:
@@ -64,7 +66,7 @@ async def test_going_to_a_branch_shows_its_newest_end_and_the_next_message_goes_
             await ended(client, (await client.call(TASK_RETRY, TaskRetryParams(node_id=reply.id))).task)
             tree = await client.call(CONVERSATION_TREE, ConversationTreeParams(conversation_id=first.conversation_id))
             (agent,) = tree.agents
-            assert [one.text for one in tree.nodes] == ["count", "One.", "Two."]
+            assert [sent.text for sent in tree.nodes] == ["count", "One.", "Two."]
             assert (tree.nodes[2].parent_id, agent.head_id, len(tree.tasks)) == (message.id, tree.nodes[2].id, 2)
             back = AgentSetHeadParams(agent_id=agent.id, node_id=reply.id, version=agent.version, to_leaf=True)
             await client.call(AGENT_SET_HEAD, back)

@@ -113,8 +113,8 @@ async def test_commands_of_a_window_from_the_desktop_have_what_the_login_shell_s
     own = {"HOME": str(home), "SHELL": "/bin/bash", "PATH": "/usr/bin:/bin"}
     paths = Paths(own_errand.home)
     async with ModelServer(replies=[*_replies(f"({show}) > ~/shown"), *_replies(f"({show}) > ~/shown")]) as server:
-        for wanted, expected in ((True, "shell\n"), (False, "\n")):
-            await own_errand.run("settings", "set", "login_environment", "yes" if wanted else "no")
+        for allowed, expected in ((True, "shell\n"), (False, "\n")):
+            await own_errand.run("settings", "set", "login_environment", "yes" if allowed else "no")
             window = Connection(lambda: read_endpoint(paths), "window", environment=own, from_desktop=True)
             await window.open()
             try:
@@ -129,4 +129,4 @@ async def test_commands_of_a_window_from_the_desktop_have_what_the_login_shell_s
             finally:
                 await window.close()
             assert (home / "shown").read_text() == expected
-            assert (home / "path").read_text().startswith(f"{home}/bin:") is wanted
+            assert (home / "path").read_text().startswith(f"{home}/bin:") is allowed

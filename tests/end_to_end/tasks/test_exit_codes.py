@@ -28,8 +28,8 @@ async def test_programs_read_it_in_fields(errand: Errand) -> None:
     async with ModelServer(replies=THINKING) as server:
         done = await errand.run("run", "--json", "--mode", "task", *MODEL, server.url, "think")
     result = done.lines[-1]
-    told = {name: result[name] for name in ("exitCode", "status", "stopReason", "completion", "refusedCalls")}
-    assert told == {
+    outcome = {name: result[name] for name in ("exitCode", "status", "stopReason", "completion", "refusedCalls")}
+    assert outcome == {
         "exitCode": 4,
         "status": "completed",
         "stopReason": "completed",
@@ -55,9 +55,9 @@ async def test_a_run_in_which_everything_was_refused_is_no_success(
     assert (result["refusedCalls"], result["actingCalls"]) == (2, 0)
     assert "not allowed" in (await errand.run("tasks")).out
     async with ModelServer(replies=[*touch("first"), last]) as server:
-        shown = (await errand.run("run", *MODEL, server.url, "make files")).out
-    assert "! Ended: nothing it tried was allowed · 1 call not allowed · 2 turns" in shown
-    assert "complete" not in shown
+        output = (await errand.run("run", *MODEL, server.url, "make files")).out
+    assert "! Ended: nothing it tried was allowed · 1 call not allowed · 2 turns" in output
+    assert "complete" not in output
 
 
 async def test_what_was_refused_is_told_beside_a_good_end(errand: Errand, workspace: Path) -> None:

@@ -37,7 +37,7 @@ async def test_tasks_of_several_terminals_run_at_once(errand: Errand) -> None:
 async def test_tasks_are_listed_and_their_words_are_found(errand: Errand) -> None:
     async with ModelServer(replies=[Reply(text="The harbour master is called Ingrid.")]) as server:
         await errand.run("run", *MODEL, server.url, "who is the harbour master?")
-    tasks, found, as_json, nothing = await asyncio.gather(
+    tasks, results, as_json, nothing = await asyncio.gather(
         errand.run("tasks"),
         errand.run("search", "harbour ingrid"),
         errand.run("search", "--json", "ingrid"),
@@ -45,8 +45,8 @@ async def test_tasks_are_listed_and_their_words_are_found(errand: Errand) -> Non
     )
     assert "completed" in tasks.out
     assert "who is the harbour master?" in tasks.out
-    assert "Ingrid" in found.out
-    assert not {"\u2068", "\u2069"} & set(found.out)
+    assert "Ingrid" in results.out
+    assert not {"\u2068", "\u2069"} & set(results.out)
     assert [hit["role"] for hit in as_json.lines] == ["assistant"]
     assert (nothing.code, nothing.out) == (0, "")
     assert "No results for" in nothing.err
@@ -68,14 +68,14 @@ async def test_a_key_for_one_run_reaches_the_model_and_nothing_else(errand: Erra
 async def test_the_doctor_works_before_the_first_start_and_beside_a_running_engine(own_errand: Errand) -> None:
     before = await own_errand.run("doctor")
     await own_errand.run("tasks")
-    beside = await own_errand.run("doctor", variables={"OPENAI_API_KEY": "sk-secret-0123456789"})
+    checked = await own_errand.run("doctor", variables={"OPENAI_API_KEY": "sk-secret-0123456789"})
     stopped = [await own_errand.run("engine", "--stop") for _ in range(2)]
-    assert (before.code, beside.code) == (0, 0)
+    assert (before.code, checked.code) == (0, 0)
     assert [(run.code, run.out) for run in stopped] == [(0, "The engine has ended.\n"), (0, "No engine is running.\n")]
     assert "none yet; created at the first start" in before.out
     assert "not running; it starts and responds" in before.out
-    assert "running, pid" in beside.out
-    assert "sk-secret" not in beside.out
+    assert "running, pid" in checked.out
+    assert "sk-secret" not in checked.out
 
 
 async def test_the_doctor_says_what_is_wrong_with_an_unreadable_database(own_errand: Errand) -> None:

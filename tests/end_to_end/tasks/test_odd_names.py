@@ -25,8 +25,8 @@ async def test_odd_names_are_listed_and_read_and_the_work_is_shown(own_errand: E
         done = await own_errand.run(
             "run", "--approve", "all", "--model", "openai_compatible/m", "--api-base", server.url, "look"
         )
-        told = [str(request.messages[-1]["content"]) for request in server.requests[1:]]
+        results = [str(request.messages[-1]["content"]) for request in server.requests[1:]]
     assert done.code == 0, done.err
-    assert told[0].splitlines() == ['"a\\342\\200\\213b"', '"caf\\351/"', '"caf\\351/new\\nline"', "./~notes"]
-    assert told[1:4] == [f"content of {len(name)}" for name in _NAMES.values()]
-    assert "rename it first" in told[4]
+    assert results[0].splitlines() == ['"a\\342\\200\\213b"', '"caf\\351/"', '"caf\\351/new\\nline"', "./~notes"]
+    assert results[1:4] == [f"content of {len(name)}" for name in _NAMES.values()]
+    assert "rename it first" in results[4]

@@ -17,11 +17,11 @@ async def test_a_task_uses_real_tools_in_its_folder_and_its_answer_is_printed(er
     ]
     async with ModelServer(replies=replies) as server:
         done = await errand.run("run", "--approve", "all", *MODEL, server.url, "count the lines")
-        told = str(server.requests[1].messages[-1]["content"])
+        result = str(server.requests[1].messages[-1]["content"])
     assert done.code == 0, done.err
     assert "● ran `wc -l < notes.txt` · exit 0" in done.out
     assert "The file has 2 lines.\n✓ task complete · 2 turns · 240 tokens" in done.out
-    assert told.strip() == "2"
+    assert result.strip() == "2"
 
 
 async def test_json_output_is_one_object_a_line_and_ends_with_the_result(errand: Errand) -> None:
@@ -104,7 +104,7 @@ async def test_a_conversation_goes_on_where_it_was(errand: Errand) -> None:
         first = await errand.run("run", "--json", *MODEL, server.url, "remember 7")
         conversation = str(first.lines[-1]["conversationId"])
         second = await errand.run("run", "--conversation", conversation, *MODEL, server.url, "which number?")
-        said = [message["content"] for message in server.requests[1].messages[1:]]
+        contents = [message["content"] for message in server.requests[1].messages[1:]]
     assert second.code == 0
-    assert [str(text) for text in said] == ["remember 7", "Noted.", "which number?"]
+    assert [str(text) for text in contents] == ["remember 7", "Noted.", "which number?"]
     assert "Noted." not in second.out

@@ -31,11 +31,11 @@ async def test_words_and_pictures_that_waited_when_the_engine_was_killed_are_rea
         running.kill()
         await rest(running)
         resumed = await own_errand.run("resume", task.id)
-        said = [str(message["content"]) for message in server.requests[2].messages if message["role"] == "user"]
+        contents = [str(message["content"]) for message in server.requests[2].messages if message["role"] == "user"]
         parts = msgspec.convert(server.requests[1].messages[-1]["content"], list[JsonObject])
     assert resumed.code == 0, resumed.err
     assert "It is done.\n✓ answered in chat mode" in resumed.out
-    assert [sum(words in text for text in said) for words in ("look at this", "and then that")] == [1, 1]
+    assert [sum(text_part in text for text in contents) for text_part in ("look at this", "and then that")] == [1, 1]
     url = f"data:image/gif;base64,{base64.b64encode(GIF).decode()}"
     assert parts[-2:] == [{"type": "text", "text": "look at this"}, {"type": "image_url", "image_url": {"url": url}}]
 
@@ -60,5 +60,5 @@ async def test_a_file_is_attached_on_the_command_line(errand: Errand, workspace:
         asked = server.requests[0].messages[-1]["content"]
     assert done.code == 0, done.err
     assert asked == f"how many columns?\n\n[Attached: `{workspace / 'data.csv'}`, 4 bytes]"
-    gone = await errand.run("run", "--attach", "nothing.png", "x")
-    assert (gone.code, "There is no file 'nothing.png'" in gone.err) == (2, True)
+    refused = await errand.run("run", "--attach", "nothing.png", "x")
+    assert (refused.code, "There is no file 'nothing.png'" in refused.err) == (2, True)

@@ -24,7 +24,7 @@ async def test_five_megabytes_are_beside_the_tree_and_read_whole(errand: Errand)
         done = await errand.run(*run, "count")
     assert done.code == 0
     task = await errand.task("completed")
-    whole = "".join(f"{number}\n" for number in range(1, 700_001))
+    numbers = "".join(f"{number}\n" for number in range(1, 700_001))
     async with connected(errand) as client:
         nodes = (
             await client.call(CONVERSATION_NODES, ConversationNodesParams(conversation_id=task.conversation_id))
@@ -33,8 +33,8 @@ async def test_five_megabytes_are_beside_the_tree_and_read_whole(errand: Errand)
         assert len(msgspec.json.encode(block)) < 40_000, "the tree has what the model has read, once"
         (execution,) = (await client.call(EXECUTION_LIST, ExecutionListParams(task_id=task.id))).executions
         assert execution.id == block.execution_id
-        assert {output.name: output.size for output in execution.outputs}["stdout"] == len(whole)
-        last = ExecutionOutputParams(execution_id=execution.id, name="stdout", offset=len(whole) - 7)
+        assert {output.name: output.size for output in execution.outputs}["stdout"] == len(numbers)
+        last = ExecutionOutputParams(execution_id=execution.id, name="stdout", offset=len(numbers) - 7)
         piece = await client.call(EXECUTION_OUTPUT, last)
         assert (b64decode(piece.data), piece.next_offset) == (b"700000\n", None)
         for wrong in (
@@ -46,14 +46,14 @@ async def test_five_megabytes_are_beside_the_tree_and_read_whole(errand: Errand)
                 await client.call(EXECUTION_OUTPUT, wrong)
         beyond = await client.call(EXECUTION_OUTPUT, ExecutionOutputParams(execution_id=execution.id, offset=10**9))
         assert (beyond.data, beyond.next_offset) == ("", None)
-    shown = await errand.run("output", task.id, "1")
-    assert shown.out == whole
+    printed = await errand.run("output", task.id, "1")
+    assert printed.out == numbers
     listed = await errand.run("output", task.id)
     assert COUNTED in listed.out and "4.8 MB" in listed.out
     for file in (errand.home / "outputs" / task.id).glob("*.txt"):
         file.unlink()
-    gone = await errand.run("output", task.id, "1")
-    assert "1\n2\n3\n" in gone.out, "what the model has read is still there"
+    shortened = await errand.run("output", task.id, "1")
+    assert "1\n2\n3\n" in shortened.out, "what the model has read is still there"
 
 
 async def test_what_cannot_be_shown_is_said(errand: Errand) -> None:

@@ -36,7 +36,7 @@ async def test_they_are_listed_read_typed_into_and_stopped(own_errand: Errand) -
     assert "exit 130" in interrupted.out or "killed by SIGINT (2)" in interrupted.out
     assert not running("4731")
     left = (await own_errand.run("background", "--json")).lines
-    assert [(one["id"], one["endedAt"] is None) for one in left] == [("1", True), ("2", False)]
+    assert [(command["id"], command["endedAt"] is None) for command in left] == [("1", True), ("2", False)]
     assert (await own_errand.run("background", "stop", "all")).code == 0
     assert not running("4732")
 

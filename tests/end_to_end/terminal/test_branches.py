@@ -18,12 +18,12 @@ def id_of(out: str, text: str) -> str:
 
 
 async def test_branches_are_made_drawn_and_gone_to(errand: Errand) -> None:
-    made = 0
+    replies = 0
 
     def answer(request: ReceivedRequest) -> Reply:
-        nonlocal made
-        made += 1
-        return Reply(text=f"Reply {made} to {request.messages[-1]['content']}")
+        nonlocal replies
+        replies += 1
+        return Reply(text=f"Reply {replies} to {request.messages[-1]['content']}")
 
     async with ModelServer(answer=answer) as server:
         model = (*MODEL, server.url)
@@ -41,18 +41,18 @@ async def test_branches_are_made_drawn_and_gone_to(errand: Errand) -> None:
         ]
         moved = await errand.run("move", "plant a birch", id_of(tree, "you: plant a birch"))
         assert moved.out == f"Assistant is now at {id_of(tree, 'Reply 1')}, the end of that branch.\n"
-        kept = await errand.run("fork", "plant a birch", "--at", id_of(tree, "Reply 2"))
-        assert kept.out.startswith(f"The next message continues after {id_of(tree, 'Reply 2')}: errand run ")
+        forked = await errand.run("fork", "plant a birch", "--at", id_of(tree, "Reply 2"))
+        assert forked.out.startswith(f"The next message continues after {id_of(tree, 'Reply 2')}: errand run ")
         assert (await errand.run("fork", "plant a birch", "--at", id_of(tree, "Reply 1"), *model, "water it")).code == 0
-    shown = (await errand.run("show", "plant a birch")).out
-    said = [line for line in shown.splitlines() if line.startswith((">", "Reply"))]
-    assert said == ["> plant a birch", "Reply 1 to plant a birch", "> water it", "Reply 4 to water it"]
+    output = (await errand.run("show", "plant a birch")).out
+    texts = [line for line in output.splitlines() if line.startswith((">", "Reply"))]
+    assert texts == ["> plant a birch", "Reply 1 to plant a birch", "> water it", "Reply 4 to water it"]
     other = (await errand.run("show", "plant a birch", "--branch", id_of(tree, "Reply 3"))).out
     assert "> plant an oak\n\nAssistant · " in other and "Reply 3 to plant an oak\n" in other
 
     ends = (id_of(tree, "Reply 1"), id_of(tree, "Reply 3"))
-    sides, beside = await errand.run("compare", *ends), await errand.run("compare", "plant a birch", *ends)
-    assert (sides.code, sides.out) == (0, beside.out)
+    sides, named = await errand.run("compare", *ends), await errand.run("compare", "plant a birch", *ends)
+    assert (sides.code, sides.out) == (0, named.out)
     assert "Reply 1 to plant a birch" in sides.out and "Reply 3 to plant an oak" in sides.out
 
     reply = await errand.run("edit", "plant a birch", "--at", id_of(tree, "Reply 2"), "new")

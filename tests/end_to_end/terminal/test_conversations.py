@@ -22,8 +22,8 @@ async def said(errand: Errand, server: ModelServer, prompt: str, *options: str) 
 
 
 async def only(errand: Errand, *arguments: str) -> str:
-    (found,) = (await errand.run("list", "--json", *arguments)).lines
-    return str(found["id"])
+    (conversation,) = (await errand.run("list", "--json", *arguments)).lines
+    return str(conversation["id"])
 
 
 async def test_conversations_are_listed_found_and_arranged(own_errand: Errand, workspace: Path) -> None:
@@ -66,8 +66,8 @@ async def test_a_conversation_is_shown_in_order_with_questions_and_thoughts(erra
         await said(errand, server, "Delta, with\ntwo lines")
         conversation = await only(errand, "Delta", "--here")
         await said(errand, server, "Choose", "--conversation", conversation)
-    shown = (await errand.run("show", "Delta, with")).out
-    body = [line for line in shown.splitlines() if line and " · " not in line]
+    output = (await errand.run("show", "Delta, with")).out
+    body = [line for line in output.splitlines() if line and " · " not in line]
     assert body == [
         "Delta, with",
         "> Delta, with",

@@ -44,8 +44,8 @@ async def test_a_pinned_fact_is_told_to_tasks_until_it_is_removed(own_errand: Er
 async def test_what_an_agent_proposes_is_accepted_or_declined(own_errand: Errand) -> None:
     calls = tuple(Call("propose_memory", {"text": text, "scope": "always"}) for text in ("Use tabs.", "Use spaces."))
     async with ModelServer(replies=[Reply(calls=calls), DONE]) as server:
-        shown = await own_errand.run("run", *MODEL, server.url, "remember that")
-    assert "proposed to remember" in shown.out + shown.err
+        ran = await own_errand.run("run", *MODEL, server.url, "remember that")
+    assert "proposed to remember" in ran.out + ran.err
     listed = (await own_errand.run("memory", "facts")).out
     assert listed.count("proposed  Use") == 2 and "by Assistant" in listed
     assert "Use tabs." not in (await own_errand.run("prompt")).out
@@ -57,7 +57,7 @@ async def test_what_an_agent_proposes_is_accepted_or_declined(own_errand: Errand
 
 
 async def test_wrong_use_says_what_is_right(own_errand: Errand) -> None:
-    for words, said in (
+    for arguments, error in (
         (("pin",), "Usage:"),
         (("unpin", "x"), "No fact has the id 'x'"),
         (("pin", "x" * 501), "more than 500 characters"),
@@ -65,6 +65,6 @@ async def test_wrong_use_says_what_is_right(own_errand: Errand) -> None:
         (("pin", "a", "--folder", "/no/such"), "There is no folder"),
         (("log", "--limit", "501"), "from 1 to 500"),
     ):
-        done = await own_errand.run("memory", *words)
-        assert done.code == 2 and said in done.err, (words, done.err)
+        done = await own_errand.run("memory", *arguments)
+        assert done.code == 2 and error in done.err, (arguments, done.err)
     assert (await own_errand.run("memory", "log")).err == "The log is empty.\n"

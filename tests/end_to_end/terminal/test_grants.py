@@ -98,9 +98,11 @@ async def test_rules_are_written_judged_exported_and_imported(own_errand: Errand
     assert (await own_errand.run("grants", "--json")).lines == before, "what is there already is not added again"
     assert (await own_errand.run("grants", "revoke", "all")).code == 0
     assert (await own_errand.run("grants", "import", file)).code == 0
-    kept = ("tool", "decision", "call", "scope", "scopeId", "expiresAt")
+    fields = ("tool", "decision", "call", "scope", "scopeId", "expiresAt")
     after = (await own_errand.run("grants", "--json")).lines
-    assert [[one[name] for name in kept] for one in after] == [[one[name] for name in kept] for one in before]
+    assert [[grant[name] for name in fields] for grant in after] == [
+        [grant[name] for name in fields] for grant in before
+    ]
 
 
 async def test_rules_about_hosts_services_and_code_are_written_listed_exported_and_explained(
@@ -163,7 +165,7 @@ async def test_a_file_with_one_broken_rule_is_refused_whole_with_its_line_named(
 
 
 async def test_a_rule_that_cannot_be_is_refused_in_a_sentence(own_errand: Errand) -> None:
-    for words, why in (
+    for arguments, why in (
         (("allow", "bash -c"), "bash is a shell"),
         (("allow", "git"), "Name the subcommand too"),
         (("allow", "make && rm x"), "not the beginning of one command"),
@@ -179,5 +181,5 @@ async def test_a_rule_that_cannot_be_is_refused_in_a_sentence(own_errand: Errand
         (("allow", "pytest", "--expires", "2020-01-01"), "expired"),
         (("covered", "nothing-like-it"), "No permission has the id"),
     ):
-        refused = await own_errand.run("grants", *words)
+        refused = await own_errand.run("grants", *arguments)
         assert (refused.code, why in refused.err) == (2, True), refused.err

@@ -61,12 +61,12 @@ async def test_every_command_prints_json_alone(own_errand: Errand, monkeypatch: 
         monkeypatch.setenv("ERRAND_HOME", str(own_errand.home))
         monkeypatch.chdir(own_errand.folder)
         for entry in TABLE.entries:
-            for words in _command_lines(entry, named, model):
-                arguments = (entry.name, "--json", *words)
+            for command_line in _command_lines(entry, named, model):
+                arguments = (entry.name, "--json", *command_line)
                 if entry.name in _PROCESSES:
-                    _check(entry, words, await own_errand.run(*arguments))
+                    _check(entry, command_line, await own_errand.run(*arguments))
                 else:
-                    _check(entry, words, await asyncio.to_thread(_run_here, arguments))
+                    _check(entry, command_line, await asyncio.to_thread(_run_here, arguments))
 
 
 async def test_nothing_is_printed_for_an_empty_list(own_errand: Errand) -> None:
@@ -75,8 +75,8 @@ async def test_nothing_is_printed_for_an_empty_list(own_errand: Errand) -> None:
 
 
 async def test_wrong_usage_is_reported_as_json_too(own_errand: Errand) -> None:
-    for words in (("fly", "--json"), ("list", "--jsn", "--json"), ("show", "--json"), ("mcp", "fly", "--json")):
-        wrong = await own_errand.run(*words)
+    for arguments in (("fly", "--json"), ("list", "--jsn", "--json"), ("show", "--json"), ("mcp", "fly", "--json")):
+        wrong = await own_errand.run(*arguments)
         (error,) = wrong.lines
         assert (wrong.code, error["exitCode"]) == (2, 2)
         assert f"errand: {error['error']}\n" in wrong.err
@@ -96,8 +96,8 @@ def _run_here(arguments: tuple[str, ...]) -> Finished:
     return Finished(code, out.getvalue(), err.getvalue())
 
 
-def _check(entry: Entry, words: tuple[str, ...], finished: Finished) -> None:
-    line = f"{shlex.join((entry.name, *words))}: {finished.code} {finished.err}"
+def _check(entry: Entry, arguments: tuple[str, ...], finished: Finished) -> None:
+    line = f"{shlex.join((entry.name, *arguments))}: {finished.code} {finished.err}"
     try:
         values = [msgspec.json.decode(text) for text in finished.out.splitlines()]
     except msgspec.DecodeError:
@@ -124,8 +124,8 @@ def _command_lines(entry: Entry, named: dict[str, str], model: tuple[str, ...]) 
 
 def _words_of_action(action: Action, named: dict[str, str]) -> Iterator[str]:
     """Yield the words after the name of the action, as its usage has them, without those that may be left out."""
-    words = shlex.split(action.usage.replace("…", " ").replace("...", " "))[1:]
-    for number, word in enumerate(word for word in words if not word.startswith("[") and not word.endswith("]")):
+    tokens = shlex.split(action.usage.replace("…", " ").replace("...", " "))[1:]
+    for number, word in enumerate(word for word in tokens if not word.startswith("[") and not word.endswith("]")):
         first = named.get(action.first or "") if number == 0 else None
         yield first or _WORDS.get(word, word.partition("|")[0].lower() if word.isupper() else word.partition("|")[0])
 

@@ -23,8 +23,8 @@ async def test_a_server_is_added_with_a_key_that_stands_in_no_file(own_errand: E
         variables={"A_TOKEN": "a-secret-of-this-test"},
     )
     assert added.code == 0, added.err
-    shown = await own_errand.run("mcp", "show", "test")
-    assert "test__echo" in shown.out and "resource test://one" in shown.out and "prompt ask city=" in shown.out
+    details = await own_errand.run("mcp", "show", "test")
+    assert "test__echo" in details.out and "resource test://one" in details.out and "prompt ask city=" in details.out
     settings = (own_errand.home / "settings.json").read_text()
     assert '"${A_TOKEN}"' in settings and "a-secret-of-this-test" not in settings
     assert "started as good" in (await own_errand.run("mcp", "log", "test")).out
@@ -62,9 +62,9 @@ async def test_a_task_begins_with_a_prompt_of_a_server(own_errand: Errand) -> No
     await own_errand.run("mcp", "add", "test", "--", *command())
     async with ModelServer(replies=[Reply(text="Fine."), Reply(text="Fine again.")]) as model:
         variables = {"OPENAI_API_KEY": "sk-test-key-of-the-tests", "OPENAI_BASE_URL": model.url}
-        words = ("--prompt", "test/ask", "--argument", "city=Rome")
-        alone = await own_errand.run("run", *words, variables=variables)
-        more = await own_errand.run("run", *words, "In one word.", variables=variables)
+        options = ("--prompt", "test/ask", "--argument", "city=Rome")
+        alone = await own_errand.run("run", *options, variables=variables)
+        more = await own_errand.run("run", *options, "In one word.", variables=variables)
         sent = [str(request.body) for request in model.requests]
     assert alone.code == more.code == 0, alone.err + more.err
     assert "How is Rome?" in sent[0] and "In one word." not in sent[0]
@@ -79,8 +79,8 @@ async def test_what_a_file_of_the_workspace_starts_is_displayed_as_it_would_run(
     entry = {"command": "/bin/echo", "args": [hidden], "env": {"LEVEL": hidden}}
     (own_errand.folder / ".mcp.json").write_text(json.dumps({"mcpServers": {"db": entry}}))
     spelled = r"$'safe\u202e\u001b[2K\u200b\nFolder: /elsewhere\u000dRuns in the sandbox'"
-    shown = await own_errand.run("mcp", "trust", "db", "--yes")
-    lines = shown.out.splitlines()
-    assert lines[:2] == [f"Command: /bin/echo {spelled}", f"Variable: LEVEL={spelled}"], shown.out + shown.err
+    trusted = await own_errand.run("mcp", "trust", "db", "--yes")
+    lines = trusted.out.splitlines()
+    assert lines[:2] == [f"Command: /bin/echo {spelled}", f"Variable: LEVEL={spelled}"], trusted.out + trusted.err
     assert sum(line.startswith("Folder: ") for line in lines) == 1
     assert f"/bin/echo {spelled}" in (await own_errand.run("mcp")).out

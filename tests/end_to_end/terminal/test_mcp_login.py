@@ -39,8 +39,8 @@ async def begun(errand: Errand) -> tuple[asyncio.subprocess.Process, str]:
 
 async def server(errand: Errand) -> McpServer:
     async with connected(errand) as client:
-        (found,) = (await client.call(MCP_LIST, McpListParams())).servers
-        return found
+        (server,) = (await client.call(MCP_LIST, McpListParams())).servers
+        return server
 
 
 def stored(home: Path) -> bytes:
@@ -84,8 +84,8 @@ async def test_the_address_of_a_browser_elsewhere_is_given_by_hand(own_errand: E
     process, address = await begun(own_errand)
     wrong = await own_errand.run("mcp", "login", "guarded", "--answer", "http://127.0.0.1/callback?code=1&state=2")
     assert wrong.code != 0 and "not the answer" in wrong.err
-    given = await own_errand.run("mcp", "login", "guarded", "--answer", await back_address(address))
-    assert given.code == 0, given.err
+    answered = await own_errand.run("mcp", "login", "guarded", "--answer", await back_address(address))
+    assert answered.code == 0, answered.err
     assert (await rest(process)).code == 0
 
 
@@ -103,12 +103,12 @@ async def test_two_terminals_share_one_sign_in_and_both_learn_that_it_was_declin
     own_errand: Errand, oauth: OAuthServer
 ) -> None:
     await added(own_errand, oauth)
-    (one, first), (other, second) = await begun(own_errand), await begun(own_errand)
+    (first_login, first), (other, second) = await begun(own_errand), await begun(own_errand)
     assert first == second
     back = await back_address(first)
     state = back.partition("state=")[2].partition("&")[0]
     await visit(f"{back.partition('?')[0]}?error=access_denied&state={state}&iss={oauth.url}")
-    ends: list[Finished] = [await rest(one), await rest(other)]
+    ends: list[Finished] = [await rest(first_login), await rest(other)]
     assert all(end.code != 0 and "You declined it" in end.err for end in ends)
 
 
@@ -130,9 +130,9 @@ async def test_an_engine_that_is_killed_meanwhile_leaves_nothing_open_and_the_ne
 
 async def test_a_client_secret_goes_elsewhere_only_after_it_was_allowed(own_errand: Errand, oauth: OAuthServer) -> None:
     async with oauth_server() as other:
-        words = ("--client-id", "mine", "--client-secret", "MY_SECRET")
+        options = ("--client-id", "mine", "--client-secret", "MY_SECRET")
         done = await own_errand.run(
-            *("mcp", "add", "guarded", "--url", oauth.mcp, *words), variables={"MY_SECRET": "secret-of-mine-1"}
+            *("mcp", "add", "guarded", "--url", oauth.mcp, *options), variables={"MY_SECRET": "secret-of-mine-1"}
         )
         assert f"client secret for {oauth.url}" in done.out, done.err
         oauth.replaced[RESOURCE] = answering({"resource": oauth.mcp, "authorization_servers": [other.url]})

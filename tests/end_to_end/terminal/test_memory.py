@@ -30,13 +30,13 @@ async def indexed(errand: Errand) -> JsonObject:
 
 async def test_what_was_said_is_found_shown_and_counted(own_errand: Errand) -> None:
     await talk(own_errand, *SAID)
-    found = await own_errand.run("memory", "search", "where are the tide tables?", "--limit", "1")
-    assert found.code == 0
-    assert "User" in found.out and "/srv/tides.csv" in found.out and "toner" not in found.out
-    assert "Only words were searched" in found.err
-    number = re.findall(r"^(\d+) ", found.out, re.MULTILINE)[0]
-    shown = await own_errand.run("memory", "show", number)
-    assert SAID[0] in shown.out
+    results = await own_errand.run("memory", "search", "where are the tide tables?", "--limit", "1")
+    assert results.code == 0
+    assert "User" in results.out and "/srv/tides.csv" in results.out and "toner" not in results.out
+    assert "Only words were searched" in results.err
+    number = re.findall(r"^(\d+) ", results.out, re.MULTILINE)[0]
+    entry = await own_errand.run("memory", "show", number)
+    assert SAID[0] in entry.out
     state = await own_errand.run("memory", "stats")
     assert re.search(r"entries +4\b", state.out) and "embedding model" in state.out
 
@@ -58,7 +58,7 @@ async def test_a_search_is_narrowed_by_kind_and_time(own_errand: Errand) -> None
 
 
 async def test_wrong_words_are_answered_with_advice(own_errand: Errand) -> None:
-    for words, advice in (
+    for arguments, advice in (
         (("show", "x"), "not the number of an entry"),
         (("show", "99"), "There is no entry 99"),
         (("prune", "soon"), "an age such as 90d"),
@@ -67,7 +67,7 @@ async def test_wrong_words_are_answered_with_advice(own_errand: Errand) -> None:
         (("search", "x", "--kind", "dreams"), "invalid choice"),
         (("dance",), "memory has no 'dance'"),
     ):
-        done = await own_errand.run("memory", *words)
+        done = await own_errand.run("memory", *arguments)
         assert done.code != 0 and advice in done.err and "Traceback" not in done.err
 
 

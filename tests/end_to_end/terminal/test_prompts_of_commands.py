@@ -29,16 +29,16 @@ async def test_a_key_is_typed_without_being_shown(own_errand: Errand) -> None:
 async def test_a_conversation_is_shown_and_deleted_when_the_person_says_so(own_errand: Errand) -> None:
     await own_errand.run("run", "--model", "scripted/note", "greet me")
     assert (await own_errand.run("archive", "greet me")).code == 0
-    for typed, told in (
+    for typed, answer in (
         ("\r", "Nothing was deleted."),
         ("\x03", "Nothing was deleted."),
         ("y\r", ": greet me"),
     ):
-        words = PseudoTerminal(("delete", "greet"), own_errand.folder, own_errand.environment)
-        async with words as screen:
+        prompt = PseudoTerminal(("delete", "greet"), own_errand.folder, own_errand.environment)
+        async with prompt as screen:
             await screen.shows("greet me  last changed")
             await screen.shows("y for yes, Enter for no:", then=typed)
-            await screen.shows(told)
+            await screen.shows(answer)
     assert (await own_errand.run("list", "--archived", "--json")).out == ""
 
 
@@ -46,10 +46,10 @@ async def test_only_the_chosen_program_is_taken(own_errand: Errand, tmp_path: Pa
     sessions = tmp_path / ".pi" / "agent" / "sessions" / "--x--"
     sessions.mkdir(parents=True)
     at = "2026-11-23T19:06:41.000Z"
-    said = {"role": "user", "content": [{"type": "text", "text": "hello"}]}
+    message = {"role": "user", "content": [{"type": "text", "text": "hello"}]}
     records = (
         {"type": "session", "version": 3, "id": "one", "timestamp": at, "cwd": "/"},
-        {"type": "message", "id": "m1", "parentId": None, "timestamp": at, "message": said},
+        {"type": "message", "id": "m1", "parentId": None, "timestamp": at, "message": message},
     )
     (sessions / "one.jsonl").write_bytes(b"".join(msgspec.json.encode(record) + b"\n" for record in records))
     environment = own_errand.environment | {"HOME": str(tmp_path)}
@@ -62,7 +62,7 @@ async def test_only_the_chosen_program_is_taken(own_errand: Errand, tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("editor", "told"),
+    ("editor", "expected"),
     [
         ("sed -i s/^thinking:.*/thinking:high/", "Saved Writer."),
         ("sed -i s/^thinking:.*/thinking:hihi/", "Your text is kept in"),
@@ -71,8 +71,10 @@ async def test_only_the_chosen_program_is_taken(own_errand: Errand, tmp_path: Pa
         ("no-such-editor", "cannot be used as an editor"),
     ],
 )
-async def test_a_personality_is_changed_in_an_editor(errand: Errand, editor: str, told: str, tmp_path: Path) -> None:
+async def test_a_personality_is_changed_in_an_editor(
+    errand: Errand, editor: str, expected: str, tmp_path: Path
+) -> None:
     environment = errand.environment | {"EDITOR": editor, "VISUAL": "", "TMPDIR": str(tmp_path)}
-    words = ("personalities", "edit", "writer")
-    async with PseudoTerminal(words, errand.folder, environment) as screen:
-        await screen.shows(told)
+    arguments = ("personalities", "edit", "writer")
+    async with PseudoTerminal(arguments, errand.folder, environment) as screen:
+        await screen.shows(expected)

@@ -48,7 +48,7 @@ async def test_what_is_kept_of_a_task_is_recorded_exported_undone_and_deleted(er
     undone = _only(await errand.run("undo", task.id, "--json"), ChangeUndoResult)
     export = _only(await errand.run("export", task.conversation_id, "--to", "one.jsonl", "--json"), DataExportResult)
     pruned = _only(await errand.run("prune", "--days", "1", "--json"), DataPruneResult)
-    kept = await errand.run("delete", task.conversation_id, "--yes", "--json")
+    refused = await errand.run("delete", task.conversation_id, "--yes", "--json")
     await errand.run("archive", task.conversation_id)
     unsure = await errand.run("delete", task.conversation_id, "--json")
     deleted = _only(await errand.run("delete", "write a note to be undone", "--yes", "--json"), Conversation)
@@ -56,7 +56,7 @@ async def test_what_is_kept_of_a_task_is_recorded_exported_undone_and_deleted(er
     assert (workspace / "record.jsonl").read_text().splitlines()[1:] == record.out.splitlines()[1:]
     assert [change.path for change in undone.changes] == [str(workspace / "note")]
     assert (export.conversations, pruned.conversations) == (1, 0)
-    assert (kept.code, "Archive it first" in kept.err, unsure.code) == (2, True, 2)
+    assert (refused.code, "Archive it first" in refused.err, unsure.code) == (2, True, 2)
     assert deleted.id == task.conversation_id
     checked = await errand.run("doctor", "--json")
     assert {"state", "subject", "text", "advice"} == {*checked.lines[0]}

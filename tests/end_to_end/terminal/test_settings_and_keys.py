@@ -11,13 +11,13 @@ from tests.support.command_line import Errand
 async def test_a_setting_is_set_by_its_kind_listed_and_reset(own_errand: Errand) -> None:
     done = await own_errand.run("settings", "set", "max-turns", "7")
     listed = await own_errand.run("settings", "--changed", "--json")
-    shown = await own_errand.run("settings", "get", "max_turns")
+    details = await own_errand.run("settings", "get", "max_turns")
     reset = await own_errand.run("settings", "reset", "max_turns")
     none = await own_errand.run("settings", "--changed")
     (setting,) = (msgspec.json.decode(line, type=Setting) for line in listed.out.splitlines())
     assert done.out == "max_turns is 7 (was: 50)\n"
     assert (setting.name, setting.value, setting.default) == ("max_turns", 7, 50)
-    assert "default: 50" in shown.out and "whole number of at least 1" in shown.out
+    assert "default: 50" in details.out and "whole number of at least 1" in details.out
     assert reset.out == "max_turns is 50 (was: 7)\n"
     assert "at their defaults" in none.err
 
@@ -25,12 +25,12 @@ async def test_a_setting_is_set_by_its_kind_listed_and_reset(own_errand: Errand)
 async def test_a_password_in_a_setting_is_not_shown(own_errand: Errand) -> None:
     address = "postgresql://me:hushhush@host/db"
     done = await own_errand.run("settings", "set", "database_url", address)
-    shown = [await own_errand.run("settings", *more) for more in ((), ("--json",), ("get", "database_url"))]
-    assert all("hushhush" not in run.out + run.err and "me:***@host" in run.out for run in (done, *shown))
+    outputs = [await own_errand.run("settings", *more) for more in ((), ("--json",), ("get", "database_url"))]
+    assert all("hushhush" not in run.out + run.err and "me:***@host" in run.out for run in (done, *outputs))
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("arguments", "error"),
     [
         (("set", "default_model", "gpt"), "takes the id of a model, provider/model"),
         (("set", "max_tuns", "3"), "Did you mean max_turns"),
@@ -41,10 +41,10 @@ async def test_a_password_in_a_setting_is_not_shown(own_errand: Errand) -> None:
     ],
 )
 async def test_a_wrong_setting_is_answered_with_what_would_be_right(
-    errand: Errand, words: tuple[str, ...], told: str
+    errand: Errand, arguments: tuple[str, ...], error: str
 ) -> None:
-    done = await errand.run("settings", *words)
-    assert (done.code, told in done.err) == (2, True), done.err
+    done = await errand.run("settings", *arguments)
+    assert (done.code, error in done.err) == (2, True), done.err
 
 
 async def test_a_key_comes_from_standard_input_and_is_never_shown(own_errand: Errand) -> None:
@@ -56,7 +56,7 @@ async def test_a_key_comes_from_standard_input_and_is_never_shown(own_errand: Er
     providers = [msgspec.json.decode(line, type=Provider) for line in in_json.out.splitlines()]
     assert (stored.code, "encrypted file" in stored.out) == (0, True)
     assert "openai" in listed.out.splitlines()[0] and "encrypted file" in listed.out.splitlines()[0]
-    assert {one.name: one.key_source for one in providers}["openai"] == "file"
+    assert {provider.name: provider.key_source for provider in providers}["openai"] == "file"
     assert "from the variable OPENAI_API_KEY" in from_environment.out
     assert "was removed" in removed.out
     every = (stored, listed, in_json, from_environment, removed)
@@ -74,21 +74,21 @@ async def test_a_key_as_an_argument_and_an_unknown_provider_are_refused(own_erra
 
 
 async def test_a_personality_is_made_edited_as_a_text_and_deleted(own_errand: Errand) -> None:
-    made = await own_errand.run("personalities", "new", "Poet", "--prompt", "You write verses.", "--color", "teal")
+    created = await own_errand.run("personalities", "new", "Poet", "--prompt", "You write verses.", "--color", "teal")
     text = (await own_errand.run("personalities", "show", "poet")).out
     changed = text.replace("verses", "long verses").replace("thinking: off", "thinking: high")
     edited = await own_errand.run("personalities", "edit", "Poet", "--json", typed=changed)
     refused = await own_errand.run("personalities", "delete", "Poet")
     deleted = await own_errand.run("personalities", "delete", "Poet", "--yes")
     poet = msgspec.json.decode(edited.out, type=Personality)
-    assert (made.code, made.out) == (0, "Saved Poet.\n")
+    assert (created.code, created.out) == (0, "Saved Poet.\n")
     assert (poet.system_prompt, poet.thinking_level, poet.color) == ("You write long verses.", "high", "teal")
     assert (refused.code, "--yes" in refused.err) == (2, True)
     assert (deleted.code, deleted.out) == (0, "Deleted Poet.\n")
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("arguments", "error"),
     [
         (("edit", "assistant", "--color", "bleu"), "color: Invalid enum value 'bleu'"),
         (("edit", "assistant", "--tools", "shell,codd"), "There is no tool 'codd'"),
@@ -99,7 +99,7 @@ async def test_a_personality_is_made_edited_as_a_text_and_deleted(own_errand: Er
     ],
 )
 async def test_a_personality_that_cannot_be_is_refused_in_a_sentence(
-    errand: Errand, words: tuple[str, ...], told: str
+    errand: Errand, arguments: tuple[str, ...], error: str
 ) -> None:
-    done = await errand.run("personalities", *words)
-    assert (done.code, told in done.err) == (2, True), done.err
+    done = await errand.run("personalities", *arguments)
+    assert (done.code, error in done.err) == (2, True), done.err

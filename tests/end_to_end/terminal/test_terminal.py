@@ -57,12 +57,12 @@ async def test_a_person_allows_denies_with_a_reason_and_answers(errand: Errand, 
         await screen.shows("answer >", then="2\r")
         await screen.shows("task complete")
         code = await screen.ended()
-        told = [str(request.messages[-1]["content"]) for request in server.requests[2:]]
+        results = [str(request.messages[-1]["content"]) for request in server.requests[2:]]
     assert code == 0
     assert (workspace / "first").exists()
     assert not (workspace / "second").exists()
-    assert "not that one" in told[0]
-    assert told[1] == "friendly"
+    assert "not that one" in results[0]
+    assert results[1] == "friendly"
 
 
 async def test_ctrl_c_at_a_question_stops_the_task(errand: Errand) -> None:
@@ -176,8 +176,8 @@ async def test_a_path_is_an_answer_and_no_command(errand: Errand) -> None:
         await screen.shows("answer >", then="/etc/hosts\r")
         await screen.shows("answered in chat mode", then="\x04")
         assert await screen.ended() == 0, screen.seen
-        told = str(server.requests[1].messages[-1]["content"])
-    assert told == "/etc/hosts"
+        result = str(server.requests[1].messages[-1]["content"])
+    assert result == "/etc/hosts"
 
 
 async def test_nothing_that_a_model_says_steers_the_terminal_of_a_conversation(errand: Errand) -> None:
@@ -198,8 +198,8 @@ async def test_nothing_that_a_model_says_steers_the_terminal_of_a_conversation(e
 
 
 async def test_what_is_typed_while_a_reply_streams_stands_below_it(errand: Errand) -> None:
-    words = " ".join(f"word{number}" for number in range(30))
-    replies = [Reply(text=words, piece_length=12, piece_delay_s=0.1), Reply(text="Noted.")]
+    long_text = " ".join(f"word{number}" for number in range(30))
+    replies = [Reply(text=long_text, piece_length=12, piece_delay_s=0.1), Reply(text="Noted.")]
     async with ModelServer(replies=replies) as server, terminal(errand, "chat", *MODEL, server.url) as screen:
         await screen.shows("Ctrl+D leaves", then="tell me\r")
         await screen.shows("word3", then="note this\r")
@@ -207,8 +207,8 @@ async def test_what_is_typed_while_a_reply_streams_stands_below_it(errand: Erran
         await screen.shows("Noted.", then="/app\tpl\t\r")
         await screen.shows("Plan: ", then="\x04")
         assert await screen.ended() == 0
-    whole = screen.seen[: screen.seen.rindex("Noted.")]
-    assert whole.rindex("word29") < whole.rindex("> note this"), "the reply is not cut"
+    before = screen.seen[: screen.seen.rindex("Noted.")]
+    assert before.rindex("word29") < before.rindex("> note this"), "the reply is not cut"
 
 
 async def test_a_conversation_that_goes_on_begins_with_what_was_said(errand: Errand) -> None:

@@ -16,20 +16,20 @@ from tests.support.open_window import OpenWindow, open_window
 
 def said(person: OpenWindow) -> list[str]:
     """The texts of people and the agent, and the branch switches between."""
-    words: list[str] = []
+    texts: list[str] = []
     for row in person.rows:
         match row:
             case UserRow(text=text) | ReplyRow(markdown=text):
-                words.append(text)
+                texts.append(text)
             case BranchSwitchRow(number=number, count=count):
-                words.append(f"{number}/{count}")
+                texts.append(f"{number}/{count}")
             case _:
                 pass
-    return words
+    return texts
 
 
-async def until_said(person: OpenWindow, *words: str) -> None:
-    await person.until(lambda: said(person) == [*words] and isinstance(person.rows[-1], TaskEndRow))
+async def until_said(person: OpenWindow, *texts: str) -> None:
+    await person.until(lambda: said(person) == [*texts] and isinstance(person.rows[-1], TaskEndRow))
 
 
 def field_of(person: OpenWindow) -> MessageEditField | None:

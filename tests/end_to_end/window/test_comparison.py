@@ -53,15 +53,15 @@ def said(rows: BranchRows) -> str:
 
 
 def top(kind: type[QWidget]) -> QWidget | None:
-    shown = (widget for widget in QApplication.topLevelWidgets() if isinstance(widget, kind) and widget.isVisible())
-    return next(shown, None)
+    widgets = (widget for widget in QApplication.topLevelWidgets() if isinstance(widget, kind) and widget.isVisible())
+    return next(widgets, None)
 
 
 def click(dialog: AskModelsDialog, name: str) -> None:
     """Click a model's name."""
     dialog.list.scrollTo(dialog.list.index_of(name))
-    place = dialog.list.visualRect(dialog.list.index_of(name))
-    QTest.mouseClick(dialog.list.viewport(), Qt.MouseButton.LeftButton, pos=place.center())
+    rect = dialog.list.visualRect(dialog.list.index_of(name))
+    QTest.mouseClick(dialog.list.viewport(), Qt.MouseButton.LeftButton, pos=rect.center())
 
 
 async def offered(person: OpenWindow, text: str = "") -> AskModelsDialog:
@@ -87,8 +87,8 @@ async def comparison(person: OpenWindow) -> ComparisonDialog:
 
 async def asked(person: OpenWindow, *models: str) -> ComparisonDialog:
     dialog = await offered(person, "Who are you?")
-    for one in dialog.chosen:
-        click(dialog, one.partition("/")[2])
+    for model_id in dialog.chosen:
+        click(dialog, model_id.partition("/")[2])
     for model in models:
         click(dialog, model)
     assert dialog.chosen == tuple(f"openai/{model}" for model in models)
@@ -216,9 +216,9 @@ async def test_a_column_that_is_being_written_stays_at_its_end(
     qapp: QApplication, own_errand: Errand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     models = Models()
-    whole = "\n\n".join(f"Line {number}." for number in range(80))
-    models.special["gpt-5"] = Reply(text=whole)
-    models.special["o3"] = Reply(text=whole, piece_length=200, stall_after=3, rest=asyncio.Event())
+    long_text = "\n\n".join(f"Line {number}." for number in range(80))
+    models.special["gpt-5"] = Reply(text=long_text)
+    models.special["o3"] = Reply(text=long_text, piece_length=200, stall_after=3, rest=asyncio.Event())
     async with ModelServer(answer=models.answer) as server:
         speak_to(monkeypatch, server)
         async with open_window(qapp, own_errand.home) as person:
@@ -241,8 +241,8 @@ async def test_a_narrow_comparison_shows_one_model_at_a_time(
             models.end("gpt-5", "gpt-5-mini", "o3")
             await person.until(lambda: not any(view.side.is_working for view in dialog.views))
             dialog.resize(1280, 720)
-            shown = [view.isVisible() for view in dialog.views]
-            assert (shown, dialog.columns.is_narrow) == ([True] * 3, False)
+            visibility = [view.isVisible() for view in dialog.views]
+            assert (visibility, dialog.columns.is_narrow) == ([True] * 3, False)
             dialog.resize(640, 600)
             await person.until(lambda: dialog.columns.is_narrow)
             assert visible(dialog) == ["gpt-5"]

@@ -16,7 +16,7 @@ from tests.support.open_window import OpenWindow, open_window
 
 def palette(person: OpenWindow, text: str) -> PickerDialog:
     person.window.commands.trigger("palette")
-    picker = next(known for known in person.window.findChildren(PickerDialog) if known.isVisible())
+    picker = next(dialog for dialog in person.window.findChildren(PickerDialog) if dialog.isVisible())
     field = picker.findChild(QLineEdit)
     assert isinstance(field, QLineEdit)
     QTest.keyClicks(field, text)
@@ -24,7 +24,7 @@ def palette(person: OpenWindow, text: str) -> PickerDialog:
 
 
 def dialogs(person: OpenWindow) -> list[SettingsDialog]:
-    return [known for known in person.window.findChildren(SettingsDialog) if known.isVisible()]
+    return [dialog for dialog in person.window.findChildren(SettingsDialog) if dialog.isVisible()]
 
 
 def focused(dialog: SettingsDialog) -> str:

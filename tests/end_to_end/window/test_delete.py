@@ -24,7 +24,7 @@ def dialogs(person: OpenWindow) -> list[DeleteDialog]:
 def ended(person: OpenWindow) -> list[str]:
     """Conversations whose task has ended."""
     ids = [person.stores.conversations.at(row).id for row in range(3)]
-    tasks = [person.stores.tasks.of_conversation(one) for one in ids]
+    tasks = [person.stores.tasks.of_conversation(conversation_id) for conversation_id in ids]
     return [task.conversation_id for task in tasks if task is not None and task.ended_at is not None]
 
 

@@ -214,15 +214,15 @@ async def test_the_quick_task_shortcut_is_bound_or_the_command_to_bind_is_shown(
 async def test_a_second_start_brings_the_open_window_to_the_front_and_a_quick_task_needs_no_window(
     own_errand: Errand, model: ModelServer
 ) -> None:
-    async with screen() as shown:
+    async with screen() as display:
         keys = {"OPENAI_API_KEY": "sk-test-0123456789", "OPENAI_BASE_URL": model.url}
-        there = {"DISPLAY": shown.display, "QT_QPA_PLATFORM": "xcb", **keys}
+        there = {"DISPLAY": display.display, "QT_QPA_PLATFORM": "xcb", **keys}
         alone = await own_errand.start("quick", variables=there)
-        await shown.window("Quick task")
-        await shown.type("count the files")
-        await shown.keys("Return")
+        await display.window("Quick task")
+        await display.type("count the files")
+        await display.keys("Return")
         await statuses(own_errand, ["waiting_user"])
-        await shown.keys("Escape")
+        await display.keys("Escape")
         assert (await rest(alone)).code == 0
         first, second = await own_errand.start("window", variables=there), await own_errand.start(variables=there)
         done, pending = await asyncio.wait(
@@ -238,35 +238,35 @@ async def test_a_second_start_brings_the_open_window_to_the_front_and_a_quick_ta
 async def test_with_a_tray_the_window_hides_and_a_second_start_shows_it_again(
     own_errand: Errand,
 ) -> None:
-    async with session_bus() as address, screen() as shown:
+    async with session_bus() as address, screen() as display:
         tray = await TrayHost.start(address)
-        there = {"DISPLAY": shown.display, "QT_QPA_PLATFORM": "xcb", "DBUS_SESSION_BUS_ADDRESS": address}
+        there = {"DISPLAY": display.display, "QT_QPA_PLATFORM": "xcb", "DBUS_SESSION_BUS_ADDRESS": address}
         window = await own_errand.start("window", variables=there)
-        await shown.window("Errand")
+        await display.window("Errand")
         async with asyncio.timeout(WAIT_LIMIT_S):
             await tray.has_item.wait()
-        await shown.close("Errand")
+        await display.close("Errand")
         assert (await own_errand.run("window", variables=there)).code == 0
-        await shown.window("Errand")
+        await display.window("Errand")
         await file_appears(Paths(own_errand.home).endpoint)  # an engine that is still starting would outlive the test
-        await shown.keys("ctrl+q")
+        await display.keys("ctrl+q")
         assert (await rest(window)).code == 0
         await tray.leave()
 
 
 async def test_a_tray_that_starts_after_the_window_is_found_on_closing(own_errand: Errand) -> None:
-    async with session_bus() as address, screen() as shown:
-        there = {"DISPLAY": shown.display, "QT_QPA_PLATFORM": "xcb", "DBUS_SESSION_BUS_ADDRESS": address}
+    async with session_bus() as address, screen() as display:
+        there = {"DISPLAY": display.display, "QT_QPA_PLATFORM": "xcb", "DBUS_SESSION_BUS_ADDRESS": address}
         window = await own_errand.start("window", variables=there)
-        await shown.window("Errand")
+        await display.window("Errand")
         await file_appears(Paths(own_errand.home).window_instance_file)  # from then on it follows the desktop
         tray = await TrayHost.start(address)
-        await shown.close("Errand")
+        await display.close("Errand")
         async with asyncio.timeout(WAIT_LIMIT_S):
             await tray.has_item.wait()
         assert (await own_errand.run("window", variables=there)).code == 0
-        await shown.window("Errand")
+        await display.window("Errand")
         await file_appears(Paths(own_errand.home).endpoint)  # an engine that is still starting would outlive the test
-        await shown.keys("ctrl+q")
+        await display.keys("ctrl+q")
         assert (await rest(window)).code == 0
         await tray.leave()

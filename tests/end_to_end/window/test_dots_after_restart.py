@@ -18,8 +18,8 @@ def marks(person: OpenWindow) -> dict[str, tuple[str, int]]:
     return {state.title: (state.state, state.unread) for state in states}
 
 
-def are_right(found: dict[str, tuple[str, int]], waits_as: str) -> bool:
-    return (found.get("wait to approve"), found.get("count")) == ((waits_as, 0), ("done", 1))
+def are_right(dots: dict[str, tuple[str, int]], waits_as: str) -> bool:
+    return (dots.get("wait to approve"), dots.get("count")) == ((waits_as, 0), ("done", 1))
 
 
 def answer(request: ReceivedRequest) -> Reply:

@@ -20,8 +20,8 @@ def key(person: OpenWindow, key: Qt.Key, modifiers: Qt.KeyboardModifier = Qt.Key
     QTest.keyClick(person.window.focusWidget() or person.window, key, modifiers)
 
 
-def escape(person: OpenWindow, place: QWidget) -> None:
-    place.setFocus()
+def escape(person: OpenWindow, widget: QWidget) -> None:
+    widget.setFocus()
     key(person, Qt.Key.Key_Escape)
 
 
@@ -42,8 +42,8 @@ async def test_esc_closes_the_nearest_part_and_stops_the_task_only_in_the_conver
             QTest.keyClicks(sidebar.search, "book")
             escape(person, sidebar.search)
             assert (sidebar.search.text(), person.window.focusWidget()) == ("", sidebar.search)
-            for place in (sidebar.search, sidebar.list, person.window.tabs.bar):
-                escape(person, place)
+            for widget in (sidebar.search, sidebar.list, person.window.tabs.bar):
+                escape(person, widget)
                 assert person.window.focusWidget() is composer.field
             person.window.commands.trigger("tree")
             (panel,) = person.front.findChildren(TreePanelView)

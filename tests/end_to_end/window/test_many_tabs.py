@@ -25,8 +25,8 @@ async def _fill(home: Path) -> None:
     for number in range(_TABS):
         name = f"conv_{number:02}"
         own = replace(agent(f"agent_{number}", head_id=f"node_{number}"), conversation_id=name)
-        said = node(f"node_{number}", conversation_id=name, text=f"Said in {number}")
-        database.journal.put(conversations.save(conversation(name)), nodes.save(said), agents.save_agent(own))
+        message = node(f"node_{number}", conversation_id=name, text=f"Said in {number}")
+        database.journal.put(conversations.save(conversation(name)), nodes.save(message), agents.save_agent(own))
     await database.journal.flush()
     await database.close()
 

@@ -44,12 +44,16 @@ async def test_a_tool_call_is_forgotten_from_its_row(
         async with open_window(qapp, own_errand.home) as person:
             await _told(person, "look")
             (line,) = (
-                one for one in person.front.transcript.findChildren(DisclosureButton) if "spare key" in one.text()
+                button
+                for button in person.front.transcript.findChildren(DisclosureButton)
+                if "spare key" in button.text()
             )
             _menu_of(line)["Forget…"].trigger()
             for menu in person.front.transcript.findChildren(QMenu):
                 menu.close()
-            dialog = next(one for one in qapp.topLevelWidgets() if isinstance(one, ForgetDialog) and one.isVisible())
+            dialog = next(
+                widget for widget in qapp.topLevelWidgets() if isinstance(widget, ForgetDialog) and widget.isVisible()
+            )
             await person.press("Forget permanently", dialog)
             await person.press("Close", dialog)
             await person.until(lambda: "spare key" not in line.text())
@@ -66,7 +70,9 @@ async def test_what_was_said_before_is_recalled_with_a_message_and_leads_to_its_
         async with open_window(qapp, own_errand.home) as person:
             first = await _told(person, _SAID)
             person.window.commands.trigger("memory")
-            dialog = next(one for one in qapp.topLevelWidgets() if isinstance(one, MemoryDialog) and one.isVisible())
+            dialog = next(
+                widget for widget in qapp.topLevelWidgets() if isinstance(widget, MemoryDialog) and widget.isVisible()
+            )
             await person.until(lambda: _SAID in dialog.entries.list.lines)
             dialog.close()
             second = await _told(person, _ASKED)

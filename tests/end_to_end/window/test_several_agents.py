@@ -12,8 +12,8 @@ from tests.support.open_window import OpenWindow, open_window
 
 
 def looked_at(person: OpenWindow) -> str:
-    shown = person.front.store.agents.shown
-    return shown.name if shown is not None else ""
+    agent = person.front.store.agents.shown
+    return agent.name if agent is not None else ""
 
 
 async def test_the_selected_agent_is_restored_after_a_restart_unless_it_was_removed(

@@ -96,10 +96,10 @@ async def test_a_message_sent_during_a_task_steers_it(
             person.enter()
             await person.press("Allow once")
             await person.until(lambda: bool(ended(person)))
-            said = [row.text for row in person.rows if isinstance(row, UserRow)]
-            told = str(server.requests[1].messages[-1]["content"])
-    assert said == ["find a way", "take the short one"]
-    assert "take the short one" in told
+            texts = [row.text for row in person.rows if isinstance(row, UserRow)]
+            result = str(server.requests[1].messages[-1]["content"])
+    assert texts == ["find a way", "take the short one"]
+    assert "take the short one" in result
 
 
 async def test_a_window_closed_during_a_task_shows_it_again_when_reopened(
@@ -213,15 +213,15 @@ async def test_a_hit_is_scrolled_to_and_scroll_positions_survive_a_restart(
             await first.until(lambda: said_at_top(first) == "unicorn2")
             transcript = first.front.transcript
             transcript.scroll_by(20)
-            place = transcript.scroll_position
+            position = transcript.scroll_position
             first.window.commands.trigger("new_task")
             first.window.tabs.open(conversation)
-            assert (first.front.transcript, transcript.scroll_position) == (transcript, place)
+            assert (first.front.transcript, transcript.scroll_position) == (transcript, position)
         async with open_window(qapp, own_errand.home) as second:
             await second.until(lambda: second.front.store.is_loaded)
             assert second.window.tabs.active_id == conversation
             assert said_at_top(second) == "unicorn2"
-            assert second.front.transcript.scroll_position == place
+            assert second.front.transcript.scroll_position == position
 
 
 async def test_an_approval_after_a_restart_of_the_engine_resumes_the_task(
@@ -314,8 +314,8 @@ def focused(person: OpenWindow) -> str:
 
 def said_at_top(person: OpenWindow) -> str:
     """The user's text in the row at the top of the transcript."""
-    place = person.front.transcript.scroll_position
-    row = person.rows[place[0]] if place is not None else None
+    position = person.front.transcript.scroll_position
+    row = person.rows[position[0]] if position is not None else None
     return row.text if isinstance(row, UserRow) else ""
 
 
@@ -338,8 +338,8 @@ async def test_after_the_approval_of_a_sub_agent_the_person_is_back_in_their_bra
             before = person.front.store.agents.shown
             person.window.commands.trigger("next_ask")
             await person.until(lambda: any(isinstance(row, AskRow) for row in person.rows))
-            shown = person.front.store.agents.shown
-            assert before is not None and shown is not None and shown.called_by is not None
+            agent = person.front.store.agents.shown
+            assert before is not None and agent is not None and agent.called_by is not None
             await person.press("Allow once")
             await person.until(lambda: person.front.store.agents.shown == person.front.store.agents.get(before.id))
             await person.until(lambda: "All settled." in str(person.rows))

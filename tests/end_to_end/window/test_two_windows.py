@@ -23,26 +23,26 @@ async def test_changes_in_one_window_appear_in_the_other(
     replies = [shell("touch made"), Reply(text="It is made."), Reply(text="It was made.")]
     async with ModelServer(replies=replies) as server:
         speak_to(monkeypatch, server)
-        async with open_window(qapp, own_errand.home) as one, open_window(qapp, own_errand.home) as other:
-            one.front.input_panel.set_options(TaskOptions(workspace=str(workspace)))
-            for person in (one, other):
+        async with open_window(qapp, own_errand.home) as first, open_window(qapp, own_errand.home) as other:
+            first.front.input_panel.set_options(TaskOptions(workspace=str(workspace)))
+            for person in (first, other):
                 await person.until(lambda person=person: person.stores.session.state == "ready")
-            one.type("make it")
-            one.enter()
+            first.type("make it")
+            first.enter()
             await other.until(lambda: bool(other.stores.asks.waiting()))
             other.window.commands.trigger("next_ask")
             await other.until(lambda: any(isinstance(row, AskRow) for row in other.rows))
             await other.press("Allow once", other.front)
-            await one.until(lambda: bool(one.rows) and isinstance(one.rows[-1], TaskEndRow))
-            await one.until(lambda: one.rows == other.rows)
-            assert (one.window.tabs.bar.tabText(0), one.front.composer.mode) == ("make it", "send")
-            one.stores.conversations.rename(one.window.tabs.active_id, "Made")
+            await first.until(lambda: bool(first.rows) and isinstance(first.rows[-1], TaskEndRow))
+            await first.until(lambda: first.rows == other.rows)
+            assert (first.window.tabs.bar.tabText(0), first.front.composer.mode) == ("make it", "send")
+            first.stores.conversations.rename(first.window.tabs.active_id, "Made")
             await other.until(lambda: other.window.tabs.bar.tabText(0) == "Made")
             await other.press("Retry", other.front)
-            await one.until(lambda: words(one)[-1:] == ["It was made."] and isinstance(one.rows[-1], TaskEndRow))
-            await one.until(
-                lambda: one.rows == other.rows and any(isinstance(row, BranchSwitchRow) for row in one.rows)
+            await first.until(lambda: words(first)[-1:] == ["It was made."] and isinstance(first.rows[-1], TaskEndRow))
+            await first.until(
+                lambda: first.rows == other.rows and any(isinstance(row, BranchSwitchRow) for row in first.rows)
             )
-            await one.press("Previous version", one.front)
+            await first.press("Previous version", first.front)
             await other.until(lambda: words(other)[-1:] == ["It is made."])
-            await one.until(lambda: one.rows == other.rows)
+            await first.until(lambda: first.rows == other.rows)
