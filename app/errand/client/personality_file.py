@@ -56,12 +56,12 @@ def new_personality(found: Personality, existing: Iterable[Personality], tools: 
 
     Raises `NotAPersonality` if all its tools are unknown: an empty list would allow all tools.
     """
-    known = tuple(tool for tool in found.tools if tool in tools)
-    if found.tools and not known:
+    available = tuple(tool for tool in found.tools if tool in tools)
+    if found.tools and not available:
         raise NotAPersonality(tr("Unknown tools: {tools}.").format(tools=", ".join(found.tools)))
     name = free_name(_clean_name(found.name)[:_MAX_NAME_LENGTH].strip() or "Imported", existing)
-    personality = msgspec.structs.replace(found, id=uuid4().hex, name=name, tools=known)
-    return NewPersonality(personality, tuple(tool for tool in found.tools if tool not in known))
+    personality = msgspec.structs.replace(found, id=uuid4().hex, name=name, tools=available)
+    return NewPersonality(personality, tuple(tool for tool in found.tools if tool not in available))
 
 
 def _clean_name(name: str) -> str:

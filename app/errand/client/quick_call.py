@@ -50,10 +50,10 @@ class _WebSocket:
         self._stream = stream
         self._rest = b""
         self._asked = 0
-        place = "/" + url.partition("://")[2].partition("/")[2]
+        path = "/" + url.partition("://")[2].partition("/")[2]
         key = base64.b64encode(os.urandom(16)).decode()
         head = (
-            f"GET {place} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+            f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
             f"Sec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n\r\n"
         )
         stream.sendall(head.encode())
@@ -80,7 +80,7 @@ class _WebSocket:
         size = len(data)
         length = bytes([0x80 | size]) if size < 126 else bytes([0x80 | 126]) + size.to_bytes(2, "big")
         mask = os.urandom(4)
-        masked = bytes(byte ^ mask[place % 4] for place, byte in enumerate(data))
+        masked = bytes(byte ^ mask[index % 4] for index, byte in enumerate(data))
         self._stream.sendall(bytes([0x80 | _TEXT]) + length + mask + masked)
 
     def _receive(self) -> bytes:

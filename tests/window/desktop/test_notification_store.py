@@ -119,7 +119,7 @@ class Told:
         self.notices: tuple[Notification, ...] = ()
         self.times = 0
         self.opened: list[str] = []
-        self.store.wanted.connect(self._on_wanted)
+        self.store.notices_changed.connect(self._on_wanted)
         self.store.opened.connect(self.opened.append)
 
     @property

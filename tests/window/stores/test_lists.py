@@ -76,7 +76,7 @@ async def test_a_search_finds_messages_and_discards_an_older_search(engine: Engi
     engine.log.publish(TaskMessage(node=node("n2", text="Some hay here.")))
     await engine.log.flush()
     found: list[ConversationSearchResult] = []
-    stores.conversations.found.connect(found.append)
+    stores.conversations.searched.connect(found.append)
     stores.conversations.search("hay")
     stores.conversations.search("needle")
     await until(lambda: bool(found))

@@ -17,7 +17,7 @@ def choice(*ids: str, current: str = "") -> ModelChoice:
 
 
 def names(found: ModelChoice, text: str, *favourites: str) -> list[str]:
-    return [line.key for line in found.found(text, favourites)]
+    return [line.key for line in found.matches(text, favourites)]
 
 
 def test_favourites_come_first_then_the_current_and_recent_models_then_all_by_provider() -> None:

@@ -117,7 +117,7 @@ class ServerLogin:
             self._changed.clear()
             params = McpListParams(workspace=self._named.workspace)
             servers = (await self._connection.call(MCP_LIST, params)).servers
-            server = next((one for one in servers if one.id == server_id), None)
+            server = next((candidate for candidate in servers if candidate.id == server_id), None)
             if server is None or not server.login_address:
                 return server or McpServer(
                     id=server_id,

@@ -55,8 +55,8 @@ ATTACHED = tr("What you type steers the task. /stop stops it, Ctrl+C detaches, /
 def completions(help_text: str) -> dict[str, tuple[str, ...]]:
     """The commands that the help lists, each with the words that may follow it."""
     names = [line[1:].split()[0] for line in help_text.splitlines() if line.startswith("/")]
-    words = {"approve": tuple(APPROVAL_MODES), "as": ("task", "chat")}
-    return {name: words.get(name, ()) for name in names}
+    arguments = {"approve": tuple(APPROVAL_MODES), "as": ("task", "chat")}
+    return {name: arguments.get(name, ()) for name in names}
 
 
 def is_command(line: str) -> bool:

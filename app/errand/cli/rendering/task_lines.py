@@ -41,12 +41,12 @@ def result_line(task: Task, style: Style) -> str:
     """How a task ended."""
     match task.stop_reason:
         case "completed" if is_unfinished(task):
-            words = style.paint("1;33", f"{style.sign('warn')} {unfinished_text(task)}")
-            return style.join(words, style.amber(refused_text(task)))
+            outcome = style.paint("1;33", f"{style.sign('warn')} {unfinished_text(task)}")
+            return style.join(outcome, style.amber(refused_text(task)))
         case "completed":
             is_chat = task.parent_id is None and "chat" in (task.mode, task.decided)
-            words = tr("answered in chat mode") if is_chat else tr("task complete")
-            done, refused = style.paint("1;32", f"{style.sign('tick')} {words}"), refused_text(task)
+            outcome = tr("answered in chat mode") if is_chat else tr("task complete")
+            done, refused = style.paint("1;32", f"{style.sign('tick')} {outcome}"), refused_text(task)
             return style.join(done, style.amber(refused))
         case "manual_stop":
             return style.paint("1;33", f"{style.sign('warn')} {tr('task stopped')}")

@@ -22,11 +22,11 @@ _MAX_TODO_ITEMS = 12
 def diff_lines(diff: str, width: int, style: Style) -> list[str]:
     """The changed lines with their context, truncated if long; the line of the call names the file."""
     room = max(12, width - 4)
-    shown = [_colored(line, cut(line, room), style) for line in _lines(diff)]
-    if len(shown) > MAX_LINES:
-        left_out = len(shown) - MAX_LINES
-        return [*shown[:MAX_LINES], style.dim(tr("    … {left_out:,} more lines").format(left_out=left_out))]
-    return shown
+    lines = [_colored(line, cut(line, room), style) for line in _lines(diff)]
+    if len(lines) > MAX_LINES:
+        left_out = len(lines) - MAX_LINES
+        return [*lines[:MAX_LINES], style.dim(tr("    … {left_out:,} more lines").format(left_out=left_out))]
+    return lines
 
 
 def whole_diff_lines(diff: str, style: Style, width: int) -> list[str]:
@@ -91,13 +91,15 @@ def format_result(
     # A refused call, or one that could not start, was not done.
     verb = escape_hidden_line(tr(display.done if was_run else display.running))
     shows_output = with_output and result.is_error and was_run and display.shows_output_end
-    told = one_line(result.summary or (result.text if result.is_error and not shows_output else ""), _MAX_REASON_LENGTH)
-    is_reason = result.is_error and columns(told) > max(20, width // 2)  # a sentence: below the line, whole
-    outcome = "" if is_reason else cut(told, max(20, width // 2))
+    reason = one_line(
+        result.summary or (result.text if result.is_error and not shows_output else ""), _MAX_REASON_LENGTH
+    )
+    is_reason = result.is_error and columns(reason) > max(20, width // 2)  # a sentence: below the line, whole
+    outcome = "" if is_reason else cut(reason, max(20, width // 2))
     head = _verb_and_target(display, verb, width - len(verb) - len(outcome) - len(time) - 12, style)
     tail = style.red(outcome) if result.is_error else style.dim(outcome)
     line = style.join(f"{sign} {head}", tail, style.dim(time))
-    below = [style.red(f"    {row}") for row in wrapped(told, width - 5).splitlines()] if is_reason else []
+    below = [style.red(f"    {row}") for row in wrapped(reason, width - 5).splitlines()] if is_reason else []
     below += diff_lines(facts.diff, width, style) if with_diff else []
     if shows_output:
         below += [style.dim(f"    {one_line(text, width - 5)}") for text in _last_lines(result.text, facts)]
@@ -128,8 +130,8 @@ def _last_lines(text: str, facts: ResultFacts) -> list[str]:
 
 def todo_lines(items: tuple[TodoItem, ...], before: tuple[TodoItem, ...], style: Style, width: int) -> list[str]:
     """How much is done, and the items that `before` does not have, as a checklist; the first of a long list."""
-    known = set(before)
-    new = [item for item in items if item not in known]
+    unchanged = set(before)
+    new = [item for item in items if item not in unchanged]
     lines = [style.dim(tr("  plan: {items}").format(items=todo_text(items)) if items else tr("  the plan was removed"))]
     lines += (_todo_line(item, style, width) for item in new[:_MAX_TODO_ITEMS])
     return (

@@ -39,12 +39,12 @@ def tree_lines(found: ConversationTreeResult, style: Style, width: int) -> list[
     lines: list[str] = []
     waiting = _below(children.get(None, []), "", (fork, last, lane))
     while waiting:
-        place = waiting.pop()
-        node, turns = _folded(place.node, children, heads)
+        branch = waiting.pop()
+        node, turns = _folded(branch.node, children, heads)
         if node.text == _COMPLETES and (summary := summaries.get(node.task_id or "")):
             node = msgspec.structs.replace(node, text=summary)
-        lines.append(_line(place.before, node, turns, speakers, heads.get(node.id, []), style, width))
-        waiting += _below(children.get(node.id, []), place.below, (fork, last, lane))
+        lines.append(_line(branch.before, node, turns, speakers, heads.get(node.id, []), style, width))
+        waiting += _below(children.get(node.id, []), branch.below, (fork, last, lane))
     return lines
 
 
@@ -53,9 +53,9 @@ def _below(nodes: list[TreeNode], lanes: str, signs: tuple[str, str, str]) -> li
     if len(nodes) == 1 or len(lanes) >= 2 * _MAX_LANES:
         return [_Place(node, lanes, lanes) for node in reversed(nodes)]
     fork, last, lane = signs
-    places = [_Place(node, lanes + fork, lanes + lane) for node in nodes[:-1]]
-    places += [_Place(node, lanes + last, f"{lanes}  ") for node in nodes[-1:]]
-    return places[::-1]
+    branches = [_Place(node, lanes + fork, lanes + lane) for node in nodes[:-1]]
+    branches += [_Place(node, lanes + last, f"{lanes}  ") for node in nodes[-1:]]
+    return branches[::-1]
 
 
 def _folded(

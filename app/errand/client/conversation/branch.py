@@ -257,7 +257,7 @@ class LoadedBranch:
             return []
         speaker = self._speakers.get(node.author, _REMOVED)
         task = self.tasks.get(node.task_id)
-        if task is not None and any(one.model for one in self._speakers.values()):
+        if task is not None and any(each.model for each in self._speakers.values()):
             speaker = replace(speaker, model=task.model)  # if any agent has a separate model, show all models
         return [SpeakerRow(f"{node.id}/speaker", node, speaker)]
 
@@ -269,8 +269,8 @@ class LoadedBranch:
         if self._order and node.parent_id == self._order[-1]:
             self._forks.add_below(self._order[-1], node.id)
             return self._order[-1:]
-        shown = next((each for each in self._order if self._nodes[each].parent_id == node.parent_id), None)
-        return [shown] if shown is not None and self._forks.add(node.parent_id, node.id, shown) else []
+        sibling_id = next((each for each in self._order if self._nodes[each].parent_id == node.parent_id), None)
+        return [sibling_id] if sibling_id is not None and self._forks.add(node.parent_id, node.id, sibling_id) else []
 
     def _forked(self) -> list[str]:
         """The nodes with a branch switch, the edited one, and the last one."""
@@ -337,7 +337,9 @@ def _with_mentions(row: Row, speakers: Mapping[str, Speaker]) -> Row:
     if not isinstance(row, UserRow) or not speakers or "@" not in row.text:
         return row
     text = row.text.casefold()
-    return replace(row, mentions=tuple(one for one in speakers.values() if f"@{one.name.casefold()}" in text))
+    return replace(
+        row, mentions=tuple(speaker for speaker in speakers.values() if f"@{speaker.name.casefold()}" in text)
+    )
 
 
 def _edited_row(row: Row, *, locked: bool) -> Row:

@@ -36,17 +36,17 @@ class ForkIndex:
 
     def add(self, parent_id: str | None, child_id: str, shown_id: str | None) -> bool:
         """Add a child of a node whose shown child is `shown_id`; False if it was known, or if no sibling is known."""
-        known = self._children.get(parent_id, () if shown_id is None else (shown_id,))
-        if child_id in known or not known:
+        children = self._children.get(parent_id, () if shown_id is None else (shown_id,))
+        if child_id in children or not children:
             return False
-        self._children[parent_id] = (*known, child_id)
+        self._children[parent_id] = (*children, child_id)
         return True
 
     def add_below(self, parent_id: str, child_id: str) -> None:
         """Add a child of the last shown node that is not shown itself."""
-        known = self._children.get(parent_id, ())
-        if child_id not in known:
-            self._children[parent_id] = (*known, child_id)
+        children = self._children.get(parent_id, ())
+        if child_id not in children:
+            self._children[parent_id] = (*children, child_id)
 
     def children_of(self, node_id: str) -> tuple[str, ...]:
         """The known children of a node; complete for the end of a branch."""

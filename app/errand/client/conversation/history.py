@@ -27,10 +27,10 @@ def snapshot_records(
     With a task come the tasks and asks of its sub-agents. Without one, tasks of other branches are left out unless
     they were `at_work` before.
     """
-    shown, tasks = {task_id}, list[Task]()
+    task_ids, tasks = {task_id}, list[Task]()
     for task in sorted(snapshot.tasks, key=lambda task: task.depth):  # a task before those below it
-        if task_id is None or task.id == task_id or task.parent_id in shown:
-            shown.add(task.id)
+        if task_id is None or task.id == task_id or task.parent_id in task_ids:
+            task_ids.add(task.id)
             tasks.append(task)
     messages = tuple(history([node for node in snapshot.nodes if task_id in (None, node.task_id)], tasks))
     reported = {event.task.id for event in messages if isinstance(event, TaskUpdate)}
@@ -39,7 +39,7 @@ def snapshot_records(
         *(AgentUpdate(agent=agent) for agent in snapshot.agents),
         *(TaskUpdate(task=task) for task in tasks if task.ended_at is None),
         *messages,
-        *(AskUpdate(ask=ask) for ask in snapshot.asks if task_id is None or ask.task_id in shown),
+        *(AskUpdate(ask=ask) for ask in snapshot.asks if task_id is None or ask.task_id in task_ids),
         *(TaskUpdate(task=task) for task in others if task_id is not None or task.id in at_work),
     )
     for event in events:

@@ -227,10 +227,10 @@ def _formula_after(line: str, end: str) -> str:
 
 def _fence_of(line: str) -> str:
     """The marks of a fence that a complete line opens, else empty."""
-    found = _FENCE.fullmatch(line)
-    if found is None or (found[1][0] == "`" and "`" in found[2]):
+    fence = _FENCE.fullmatch(line)
+    if fence is None or (fence[1][0] == "`" and "`" in fence[2]):
         return ""
-    return found[1]
+    return fence[1]
 
 
 def _is_item(line: str) -> bool:

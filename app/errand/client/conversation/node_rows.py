@@ -92,10 +92,10 @@ def _other_rows(node: Node) -> list[Row]:
 
 def _user_rows(node: Node) -> list[Row]:
     text = "\n\n".join(block.text for block in node.blocks if isinstance(block, TextBlock))
-    words: list[Row] = [UserRow(row_key(node, 0), node, text)] if text else []
-    files = [block for block in node.blocks if isinstance(block, FileBlock)]
-    named = [FileRow(f"{node.id}/file/{number}", node, file) for number, file in enumerate(files)]
-    return [*words, *_image_rows(node, node.blocks), *named]
+    texts: list[Row] = [UserRow(row_key(node, 0), node, text)] if text else []
+    attached = [block for block in node.blocks if isinstance(block, FileBlock)]
+    file_rows = [FileRow(f"{node.id}/file/{number}", node, file) for number, file in enumerate(attached)]
+    return [*texts, *_image_rows(node, node.blocks), *file_rows]
 
 
 def _task_rows(node: Node) -> list[Row]:
@@ -175,8 +175,8 @@ class _Reply:
         return text_rows(self._node, index, split_markdown(text), step=step, streaming=False)
 
     def _call_rows(self, index: int, call: ToolCallBlock) -> list[Row]:
-        found = self._extras.results.get(call.call_id)
-        result = found.block if found is not None else None
+        call_result = self._extras.results.get(call.call_id)
+        result = call_result.block if call_result is not None else None
         match call_form(call, result):
             case "question":
                 return self._question_rows(index, call, result)
@@ -204,7 +204,7 @@ class _Reply:
         task = self._extras.task
         if task is None or task.step_count != self._node.turn:
             return None
-        return next((one for one in task.calls if one.call_id == call.call_id), None)
+        return next((progress for progress in task.calls if progress.call_id == call.call_id), None)
 
     def _state(self, asks: Collection[AskKind], progress: CallProgress | None) -> CallState:
         """The state of a call, as far as it has no result."""
@@ -236,8 +236,8 @@ class _Reply:
 
     def _tool_row(self, index: int, call: ToolCallBlock, result: ToolResultBlock | None) -> ToolCallRow:
         output = self._extras.outputs.get(call.call_id, "")
-        found = self._extras.results.get(call.call_id)
-        result_id = found.node_id if found is not None else ""
+        call_result = self._extras.results.get(call.call_id)
+        result_id = call_result.node_id if call_result is not None else ""
         return ToolCallRow(row_key(self._node, index), self._node, call, result, output, result_id=result_id)
 
 
@@ -343,8 +343,8 @@ class AskAnchors:
 
     def put(self, ask: Ask) -> Sequence[str]:
         """Store an ask; returns the loaded node whose rows show it, if any."""
-        known = self._asks.get(ask.id)
-        if known is not None and ask.status == "waiting":
+        before = self._asks.get(ask.id)
+        if before is not None and ask.status == "waiting":
             return ()  # loaded before it was settled, or sent again
         self._asks[ask.id] = ask
         node_id = self._place(ask)
@@ -394,8 +394,8 @@ class AskAnchors:
         return None
 
     def _candidates(self, ask: Ask) -> Iterable[str]:
-        known = next((node_id for node_id, asks in self._at.items() if ask.id in asks), None)
-        return reversed(self._order) if known is None else (known,)
+        anchor_id = next((node_id for node_id, asks in self._at.items() if ask.id in asks), None)
+        return reversed(self._order) if anchor_id is None else (anchor_id,)
 
 
 def _can_raise(node: Node, ask: Ask) -> bool:

@@ -32,9 +32,9 @@ class RowList:
 
     def index_of(self, name: str, number: int) -> int:
         """The index of a section's row; the nearest one if the number is too large."""
-        place = self._places[name]
-        first = len(self._rows) - sum(self._counts[place:])
-        last = first + max(0, self._counts[place] - 1)
+        section = self._places[name]
+        first = len(self._rows) - sum(self._counts[section:])
+        last = first + max(0, self._counts[section] - 1)
         return max(0, min(first + number, last, len(self._rows) - 1))
 
     def section_of(self, index: int) -> tuple[str, int]:
@@ -60,7 +60,7 @@ class RowList:
         """Insert sections at the start."""
         self._counts = [*(len(rows) for _, rows in sections), *self._counts]
         names = [name for name, _ in sections]
-        self._places = {name: place for place, name in enumerate([*names, *self._places])}
+        self._places = {name: section for section, name in enumerate([*names, *self._places])}
         self._put_rows(0, 0, [row for _, rows in sections for row in rows])
 
     def put(self, name: str, rows: Sequence[Row]) -> None:
@@ -68,17 +68,17 @@ class RowList:
         if name not in self._places:
             self._places[name] = len(self._counts)
             self._counts.append(0)
-        place = self._places[name]
-        first = len(self._rows) - sum(self._counts[place:])  # most changes are near the end
-        before, self._counts[place] = self._counts[place], len(rows)
+        section = self._places[name]
+        first = len(self._rows) - sum(self._counts[section:])  # most changes are near the end
+        before, self._counts[section] = self._counts[section], len(rows)
         self._put_rows(first, before, rows)
 
     def replace_tail(self, name: str, first: int, rows: Sequence[Row]) -> None:
         """Set the rows of a section from number `first` on."""
-        place = self._places[name]
-        start = len(self._rows) - sum(self._counts[place:]) + first
-        old, new = self._counts[place] - first, len(rows)
-        self._counts[place] = first + new
+        section = self._places[name]
+        start = len(self._rows) - sum(self._counts[section:]) + first
+        old, new = self._counts[section] - first, len(rows)
+        self._counts[section] = first + new
         same = 0
         while same < min(old, new) and self._rows[start + same].key == rows[same].key:
             if self._rows[start + same] != rows[same]:
@@ -94,16 +94,16 @@ class RowList:
 
     def _set_sections(self, sections: Sequence[RowSection]) -> None:
         self._counts = [len(rows) for _, rows in sections]
-        self._places = {name: place for place, (name, _) in enumerate(sections)}
+        self._places = {name: section for section, (name, _) in enumerate(sections)}
 
     def _put_rows(self, first: int, count: int, rows: Sequence[Row]) -> None:
-        wanted = {row.key for row in rows}
-        kept = [row.key for row in self._rows[first : first + count] if row.key in wanted]
-        known = set(kept)
-        if kept != [row.key for row in rows if row.key in known]:
-            wanted, known = set[str](), set[str]()  # the order has changed
-        self._remove(first, count, wanted)
-        self._insert(first, rows, known)
+        new_keys = {row.key for row in rows}
+        shared_keys = [row.key for row in self._rows[first : first + count] if row.key in new_keys]
+        staying = set(shared_keys)
+        if shared_keys != [row.key for row in rows if row.key in staying]:
+            new_keys, staying = set[str](), set[str]()  # the order has changed
+        self._remove(first, count, new_keys)
+        self._insert(first, rows, staying)
 
     def _remove(self, first: int, count: int, wanted: set[str]) -> None:
         """Remove unwanted rows, from the end, in runs."""

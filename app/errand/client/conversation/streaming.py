@@ -99,7 +99,7 @@ class StreamingRows:
 
     def _forget_from(self, index: int) -> None:
         """A restarted text voids the later blocks."""
-        self._blocks = {known: block for known, block in self._blocks.items() if known < index}
+        self._blocks = {number: block for number, block in self._blocks.items() if number < index}
 
 
 def row_key(node: Node, block: int) -> str:

@@ -111,8 +111,8 @@ class TaskWatcher:
 
         Raises `CallError`, `ConnectionLost`, and what the display raises.
         """
-        wanted = frozenset(task_ids)
-        await self.until(lambda: all(self._has_ended(task_id) for task_id in wanted))
+        watched_ids = frozenset(task_ids)
+        await self.until(lambda: all(self._has_ended(task_id) for task_id in watched_ids))
 
     async def until_shown(self) -> None:
         """Show and settle all waiting messages."""

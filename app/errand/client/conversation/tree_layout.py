@@ -167,14 +167,16 @@ class _Lines:
             number=start.number,
             count=start.count,
             turns=len(segment) - (node.role == "user"),
-            tasks=tuple([self._tasks[one] for one in segment if one in self._tasks]) if self._tasks else (),
+            tasks=tuple([self._tasks[node_id] for node_id in segment if node_id in self._tasks]) if self._tasks else (),
             is_side=start.is_side,
             is_first=is_first,
             is_in_front=node.id in self._front,
             is_head=self._head_id in segment,
-            heads=tuple([speaker for one in segment for speaker in self._heads.get(one, ())]) if self._heads else (),
+            heads=tuple([speaker for member_id in segment for speaker in self._heads.get(member_id, ())])
+            if self._heads
+            else (),
             goes_on=bool(below),
-            goes_on_in_front=any(one.node_id in self._front for one in below),
+            goes_on_in_front=any(line.node_id in self._front for line in below),
             task_from=node.task_from,
         )
 
@@ -187,8 +189,8 @@ def _at_work(nodes: dict[str, TreeNode], tasks: dict[str, Task]) -> dict[str, Ta
     first: dict[str, TreeNode] = {}
     for node in nodes.values():
         if node.task_id in tasks:
-            known = first.setdefault(node.task_id, node)
-            if known.role == "user" and node.role != "user":
+            first_node = first.setdefault(node.task_id, node)
+            if first_node.role == "user" and node.role != "user":
                 first[node.task_id] = node
     return {node.id: tasks[task_id] for task_id, node in first.items()}
 

@@ -26,9 +26,9 @@ _LOOK_ALIKES = frozenset(
 
 def alphabet_remark(text: str) -> str:
     """Return what a person could not see in the letters of a command or a file name; empty for most texts."""
-    words = _odd_words(text)
-    remarks = [_remark_on(word) for word in words[:_MAX_WORDS]]
-    if len(words) > _MAX_WORDS:
+    odd_words = _odd_words(text)
+    remarks = [_remark_on(word) for word in odd_words[:_MAX_WORDS]]
+    if len(odd_words) > _MAX_WORDS:
         remarks.append(tr("and more words like these"))
     return "; ".join(remarks)
 

@@ -55,9 +55,9 @@ def effect_of(approval: Approval) -> Effect:
         return Effect("code", escape_hidden(approval.code), approval.language.lower())
     if approval.service:
         server, _, tool = approval.service.partition("/")
-        shown = escape_hidden_line(f"{server} › {tool}")
+        tool_name = escape_hidden_line(f"{server} › {tool}")
         details, remark = escape_hidden(approval.preview), _letters_remark(approval)
-        return Effect("service", shown, remark=remark, details=details, details_language="json")
+        return Effect("service", tool_name, remark=remark, details=details, details_language="json")
     return Effect("text", escape_hidden(approval.text), remark=_letters_remark(approval))
 
 
@@ -74,9 +74,9 @@ def address_parts(address: str) -> tuple[str, str, str]:
     if not slashes:
         return address, "", ""
     end = next((at for at, letter in enumerate(rest) if letter in _ENDS), len(rest))
-    user, at, place = rest[:end].rpartition("@")
-    host, bracket, _ = place.partition("]") if place.startswith("[") else place.partition(":")
-    host += bracket if place.startswith("[") else ""
+    user, at, server = rest[:end].rpartition("@")
+    host, bracket, _ = server.partition("]") if server.startswith("[") else server.partition(":")
+    host += bracket if server.startswith("[") else ""
     before = f"{scheme}//{user}{at}"
     return before, host, address[len(before) + len(host) :]
 

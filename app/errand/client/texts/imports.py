@@ -14,23 +14,23 @@ def import_text(done: DataImportResult) -> tuple[str, ...]:
     ]
     what = ", ".join(part for part in parts if part)
     if done.source in ("", "Errand"):
-        words = [tr("Imported: {what}.").format(what=what)]
+        sentences = [tr("Imported: {what}.").format(what=what)]
     else:
-        words = [tr("Imported from {source}: {what}.").format(source=done.source, what=what)]
+        sentences = [tr("Imported from {source}: {what}.").format(source=done.source, what=what)]
     if done.grown:
-        words.append(
+        sentences.append(
             trn("{n} conversation here got new messages.", "{n} conversations here got new messages.", done.grown)
         )
     if done.present:
-        words.append(
+        sentences.append(
             trn(
                 "{n} was here already and was not changed.", "{n} were here already and were not changed.", done.present
             )
         )
     if done.left:
-        left = ", ".join(f"{one.kind} ({grouped(one.count)})" for one in done.left)
-        words.append(tr("Skipped: {what}.").format(what=left))
-    return tuple(words)
+        left = ", ".join(f"{skipped.kind} ({grouped(skipped.count)})" for skipped in done.left)
+        sentences.append(tr("Skipped: {what}.").format(what=left))
+    return tuple(sentences)
 
 
 def found_counts_text(found: FoundSessions) -> str:
@@ -40,4 +40,4 @@ def found_counts_text(found: FoundSessions) -> str:
         trn("{n} with new messages", "{n} with new messages", found.grown) if found.grown else "",
         trn("{n} here already", "{n} here already", found.present) if found.present else "",
     )
-    return ", ".join(words for words in counts if words)
+    return ", ".join(count for count in counts if count)

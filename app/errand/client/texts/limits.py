@@ -84,5 +84,5 @@ def number_of(text: str) -> float | None:
     """
     typed = text.strip().removeprefix("$").removesuffix("$").strip()
     readings = (decimal(typed), typed)
-    found = next((reading for reading in readings if _NUMBER.fullmatch(reading)), None)
-    return float(found.replace(",", "")) if found is not None else None
+    number = next((reading for reading in readings if _NUMBER.fullmatch(reading)), None)
+    return float(number.replace(",", "")) if number is not None else None

@@ -25,11 +25,11 @@ def rule_words(line: str) -> tuple[str, ...]:
     splitter = shlex.shlex(line, posix=True, punctuation_chars=True)
     splitter.whitespace_split, splitter.commenters = True, ""
     try:
-        words = tuple(splitter)
+        arguments = tuple(splitter)
     except ValueError as error:
         problem = tr("“{line}” is not one command: a quotation mark is missing, or nothing follows a backslash.")
         raise ValueError(problem.format(line=escape_hidden_line(line))) from error
-    return words[:-1] if words[-1:] in (("…",), ("...",)) else words
+    return arguments[:-1] if arguments[-1:] in (("…",), ("...",)) else arguments
 
 
 def offer_text(offer: GrantOffer) -> str:
@@ -65,8 +65,8 @@ def grant_text(grant: Grant) -> str:
         parts.append(tr("last used {time}").format(time=moment_text(last)) if last else tr("not used yet"))
     if grant.expires_at is not None:
         is_over = grant.expires_at <= datetime.now(UTC)
-        words = tr("expired {time}") if is_over else tr("until {time}")
-        parts.append(words.format(time=moment_text(grant.expires_at)))
+        expiry = tr("expired {time}") if is_over else tr("until {time}")
+        parts.append(expiry.format(time=moment_text(grant.expires_at)))
     if grant.revoked_at is not None:
         parts.append(tr("revoked {time}").format(time=moment_text(grant.revoked_at)))
     return " · ".join(parts)
@@ -75,10 +75,10 @@ def grant_text(grant: Grant) -> str:
 def _given_text(grant: Grant) -> str:
     time, who = moment_text(grant.created_at), escape_hidden_line(grant.created_by)
     if grant.decision == "deny":
-        words = tr("denied {time} by {who}") if who else tr("denied {time}")
+        decided = tr("denied {time} by {who}") if who else tr("denied {time}")
     else:
-        words = tr("given {time} by {who}") if who else tr("given {time}")
-    return words.format(time=time, who=who)
+        decided = tr("given {time} by {who}") if who else tr("given {time}")
+    return decided.format(time=time, who=who)
 
 
 def covered_summary(found: GrantCoveredResult) -> str:

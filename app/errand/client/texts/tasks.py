@@ -53,8 +53,8 @@ def todo_text(items: tuple[TodoItem, ...]) -> str:
 
 def current_item(items: tuple[TodoItem, ...]) -> TodoItem | None:
     """The step in progress, else the next one; None if all are done."""
-    found = next((item for item in items if item.status == "in_progress"), None)
-    return found or next((item for item in items if item.status == "pending"), None)
+    current = next((item for item in items if item.status == "in_progress"), None)
+    return current or next((item for item in items if item.status == "pending"), None)
 
 
 def unread_messages(task: Task) -> tuple[Queued, ...]:

@@ -169,12 +169,12 @@ class DesktopIntegration(QObject):
         self.notifications.opened.connect(self._on_opened)
         if sys.platform == "linux":
             dbus_notifications = DBusNotifications(self)
-            self.notifications.wanted.connect(dbus_notifications.show)
+            self.notifications.notices_changed.connect(dbus_notifications.show)
             dbus_notifications.button_clicked.connect(self._on_notification_clicked)
             self._stores.session.spawn(dbus_notifications.run())
         elif self.tray is not None:
             tray_notifications = TrayNotifications(self.tray.icon)
-            self.notifications.wanted.connect(tray_notifications.show)
+            self.notifications.notices_changed.connect(tray_notifications.show)
             tray_notifications.button_clicked.connect(self._on_notification_clicked)
 
     def _is_active(self) -> bool:

@@ -36,8 +36,8 @@ class FileView(RowView[FileRow]):
     def set_row(self, row: FileRow) -> None:
         self._path = row.file.path
         name, size = plain(row.file.name), file_size(row.file.size) if row.file.size else ""
-        shown = name if len(name) <= _MAX_CHARACTERS else f"{name[: _MAX_CHARACTERS // 2]}…{name[-20:]}"
-        self._file.setText(" · ".join(filter(None, (shown, size))).replace("&", "&&"))
+        short_name = name if len(name) <= _MAX_CHARACTERS else f"{name[: _MAX_CHARACTERS // 2]}…{name[-20:]}"
+        self._file.setText(" · ".join(filter(None, (short_name, size))).replace("&", "&&"))
         self._file.setAccessibleName(", ".join(filter(None, (tr("Attached file {name}").format(name=name), size))))
         set_tool_tip(self._file, plain(row.file.path))
 

@@ -48,14 +48,14 @@ _FIXED = QTextBlockFormat.LineHeightTypes.FixedHeight.value
 
 def lexed_length(runs: Sequence[HighlightedRun]) -> int:
     """How far a text that ends with a newline is certain: up to a line that cannot be inside a string or a comment."""
-    place = certain = 0
+    start = certain = 0
     for number, run in enumerate(runs):
-        end = place + len(run.text)
+        end = start + len(run.text)
         if run.kind not in _OPEN_KINDS:
-            certain = place + run.text.rfind("\n") + 1 if "\n" in run.text else certain
+            certain = start + run.text.rfind("\n") + 1 if "\n" in run.text else certain
         elif number < len(runs) - 1 and run.text.rstrip(" \t").endswith("\n"):
-            certain = place + run.text.rfind("\n") + 1
-        place = end
+            certain = start + run.text.rfind("\n") + 1
+        start = end
     return certain
 
 
@@ -111,11 +111,11 @@ class CodeView(TextView):
 
     def show_code(self, code: str, language: str, *, is_finished: bool = True) -> None:
         """Streaming code is appended, and its complete lines are highlighted, so that long code stays cheap."""
-        wanted = language if is_finished else None
-        if wanted == self._language and code == self._code:
+        lexed_language = language if is_finished else None
+        if lexed_language == self._language and code == self._code:
             self.show_highlights(())  # they may belong to another row
             return
-        if wanted is None and self._language is None and code.startswith(self._code):
+        if lexed_language is None and self._language is None and code.startswith(self._code):
             self.add_text(code[len(self._code) :], self._format("text"))
         else:
             self._lexed = self._lexed_at = self._lexed_to = self._coloured_to = 0
@@ -124,7 +124,7 @@ class CodeView(TextView):
             )
         if not is_finished:
             self._highlight_lines(code, language)
-        self._code, self._language = code, wanted
+        self._code, self._language = code, lexed_language
         self._wants_end = self._follows
         self._go_to_end()
 

@@ -56,10 +56,10 @@ class DisclosureButton(QAbstractButton):
     def show_line(self, icon: str, icon_colour: str, pieces: Sequence[LinePart], *, can_open: bool) -> None:
         self._icon, self._icon_colour, self._pieces, self._can_open = icon, icon_colour, pieces, can_open
         self.setEnabled(can_open)
-        words = " ".join(piece.text for piece in pieces)
-        self.setText(words)
-        self.setAccessibleName(words)
-        set_tool_tip(self, words if any(piece.elides and len(piece.text) > 60 for piece in pieces) else "")
+        label = " ".join(piece.text for piece in pieces)
+        self.setText(label)
+        self.setAccessibleName(label)
+        set_tool_tip(self, label if any(piece.elides and len(piece.text) > 60 for piece in pieces) else "")
         self.update()
 
     def sizeHint(self) -> QSize:
@@ -119,8 +119,8 @@ class DisclosureButton(QAbstractButton):
         for dropped in sorted({piece.drops for piece in self._pieces if piece.drops}):
             if not self._is_narrow(widths):
                 break
-            kept = iter(self._shares([one for one in self._pieces if not 0 < one.drops <= dropped], available))
-            widths = [0 if 0 < piece.drops <= dropped else next(kept) for piece in self._pieces]
+            shares = iter(self._shares([part for part in self._pieces if not 0 < part.drops <= dropped], available))
+            widths = [0 if 0 < piece.drops <= dropped else next(shares) for piece in self._pieces]
         return widths
 
     def _is_narrow(self, widths: list[int]) -> bool:
@@ -133,10 +133,10 @@ class DisclosureButton(QAbstractButton):
 
     def _shares(self, pieces: Sequence[LinePart], available: int) -> list[int]:
         """The width of each part; of parts with `elides` the longest give way, to the same width."""
-        wanted = [self._advance(piece) for piece in pieces]
-        room = available - self._theme.tokens.space_close * len(wanted)
-        room -= sum(width for piece, width in zip(pieces, wanted, strict=True) if not piece.elides)
-        elided = sorted(width for piece, width in zip(pieces, wanted, strict=True) if piece.elides)
+        full_widths = [self._advance(piece) for piece in pieces]
+        room = available - self._theme.tokens.space_close * len(full_widths)
+        room -= sum(width for piece, width in zip(pieces, full_widths, strict=True) if not piece.elides)
+        elided = sorted(width for piece, width in zip(pieces, full_widths, strict=True) if piece.elides)
         most = elided[-1] if elided else 0
         for number, width in enumerate(elided):
             share = room // (len(elided) - number)
@@ -144,7 +144,7 @@ class DisclosureButton(QAbstractButton):
                 most = max(share, self._theme.tokens.space_far)
                 break
             room -= width
-        return [min(width, most) if piece.elides else width for piece, width in zip(pieces, wanted, strict=True)]
+        return [min(width, most) if piece.elides else width for piece, width in zip(pieces, full_widths, strict=True)]
 
     def _advance(self, piece: LinePart) -> int:
         return QFontMetrics(self._font(piece)).horizontalAdvance(piece.text) + 1

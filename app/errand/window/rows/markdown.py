@@ -288,7 +288,7 @@ def plain_text(cursor: QTextCursor) -> str:
     if OBJECT not in text:
         return text
     sources = _formula_sources(cursor)
-    return "".join(next(sources, one) if one == OBJECT else one for one in text)
+    return "".join(next(sources, character) if character == OBJECT else character for character in text)
 
 
 def _formula_sources(cursor: QTextCursor) -> Iterator[str]:
@@ -346,26 +346,26 @@ _MARKUP_OF = {
 
 
 def _with_inline_markup(text: str, char_format: QTextCharFormat, is_heading: bool) -> str:
-    words = text.strip()
-    if not words:
+    stripped = text.strip()
+    if not stripped:
         return text
     source = char_format.property(SOURCE)
     if char_format.boolProperty(IS_REST):
         return ""
     if isinstance(source, str):
         return source * max(1, text.count(OBJECT))
-    marked = words
+    marked = stripped
     if char_format.fontFixedPitch():
         marked = f"`{marked}`"
     if char_format.fontStrikeOut():
         marked = f"~~{marked}~~"
     kind = char_format.property(MARK_KIND)
     if isinstance(kind, str) and kind in _MARKUP_OF:
-        return text.replace(words, _MARKUP_OF[kind].format(marked), 1)
+        return text.replace(stripped, _MARKUP_OF[kind].format(marked), 1)
     if char_format.fontItalic():
         marked = f"*{marked}*"
     if char_format.fontWeight() >= QFont.Weight.DemiBold and not is_heading:
         marked = f"**{marked}**"
     if char_format.isAnchor():
         marked = f"[{marked}]({char_format.anchorHref()})"
-    return text.replace(words, marked, 1)
+    return text.replace(stripped, marked, 1)

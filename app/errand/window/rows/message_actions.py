@@ -117,11 +117,11 @@ class BranchLock(QObject):
 
 def _move_focus_away(button: QWidget) -> None:
     """Move the focus to a parent: Qt would focus the next control, and scroll to it."""
-    place = button.parentWidget()
-    while place is not None and not place.focusPolicy():
-        place = place.parentWidget()
-    if place is not None:
-        place.setFocus()
+    ancestor = button.parentWidget()
+    while ancestor is not None and not ancestor.focusPolicy():
+        ancestor = ancestor.parentWidget()
+    if ancestor is not None:
+        ancestor.setFocus()
 
 
 class HoverActionsView(QWidget):

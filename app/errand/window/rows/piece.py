@@ -39,12 +39,12 @@ def parse_fence(markdown: str) -> Fence | None:
     opening = _OPENING.match(markdown)
     if opening is None:
         return None
-    words = opening["info"].split()
+    info = opening["info"].split()
     code = markdown[opening.end() :].rstrip("\n")
     last = code.rpartition("\n")[2].strip()
     if last and set(last) == {opening["mark"][0]} and len(last) >= len(opening["mark"]):
         code = code[: len(code) - len(code.rpartition("\n")[2])].removesuffix("\n")
-    return Fence(words[0].strip("{}.").lower() if words else "", code)
+    return Fence(info[0].strip("{}.").lower() if info else "", code)
 
 
 class CodeCard(QWidget):

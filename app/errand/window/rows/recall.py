@@ -41,8 +41,8 @@ class RecalledEntryView(QWidget):
         set_style(source, "tone", "link")
         source.setAccessibleName(tr("Go to source: {origin}").format(origin=origin))
         source.clicked.connect(partial(actions.open_source, entry.conversation_id, entry.node_id))
-        words = TextView(theme, origin, self)
-        words.show_document(plain_document(text, theme, colour="muted"))
+        text_view = TextView(theme, origin, self)
+        text_view.show_document(plain_document(text, theme, colour="muted"))
         head = QHBoxLayout()
         head.setSpacing(tokens.space_close)
         head.addWidget(ElidedLabel(theme, origin, size=tokens.size_small), 1)
@@ -52,7 +52,7 @@ class RecalledEntryView(QWidget):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addLayout(head)
-        column.addWidget(words)
+        column.addWidget(text_view)
 
 
 class RecallView(DisclosureRowView[RecallRow]):

@@ -125,8 +125,8 @@ def _key(row: SummaryRow) -> str:
 
 
 def _markdown(row: SummaryRow, is_open: bool) -> str:
-    words = summary_text(row.summary)
-    return f"{words}\n{quoted(plain(row.summary.text))}" if is_open else words
+    title = summary_text(row.summary)
+    return f"{title}\n{quoted(plain(row.summary.text))}" if is_open else title
 
 
 SUMMARY = RowKind(

@@ -106,8 +106,8 @@ class TaskEndView(RowView[TaskEndRow]):
         head.addWidget(self._retry)
         head.addWidget(self._fork)
         self._card = QWidget(self)
-        whole = QVBoxLayout(self)
-        whole.setContentsMargins(0, 0, 0, 0)
+        outer = QVBoxLayout(self)
+        outer.setContentsMargins(0, 0, 0, 0)
         self._quiet = _QuietEnd(
             theme,
             self,
@@ -116,8 +116,8 @@ class TaskEndView(RowView[TaskEndRow]):
             self._on_fork_clicked,
             self._on_review_clicked,
         )
-        whole.addWidget(self._quiet)
-        whole.addWidget(self._card)
+        outer.addWidget(self._quiet)
+        outer.addWidget(self._card)
         column = QVBoxLayout(self._card)
         column.setContentsMargins(tokens.space_wide, tokens.space_normal, tokens.space_wide, tokens.space_normal)
         column.setSpacing(tokens.space_close)
@@ -243,8 +243,8 @@ def _end_label(task: Task) -> _EndLabel:
         case "completed" if is_unfinished(task):
             return _EndLabel(unfinished_text(task), "circle-alert", "waiting")
         case "completed":
-            words = tr("Reply complete") if "chat" in (task.mode, task.decided) else tr("Task complete")
-            return _EndLabel(words, "circle-check", "done")
+            label = tr("Reply complete") if "chat" in (task.mode, task.decided) else tr("Task complete")
+            return _EndLabel(label, "circle-check", "done")
         case "manual_stop":
             return _EndLabel(tr("Stopped by you"), "circle-stop", "waiting")
         case "iteration_limit":

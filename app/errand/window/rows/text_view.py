@@ -139,9 +139,9 @@ class TextView(QTextBrowser):
         """What a screen reader says of the text: it does not know the formulas and pictures in it."""
         from errand.window.rows.markdown import plain_text  # not needed at the start
 
-        whole = QTextCursor(self.document())
-        whole.select(QTextCursor.SelectionType.Document)
-        return plain_text(whole)
+        selection = QTextCursor(self.document())
+        selection.select(QTextCursor.SelectionType.Document)
+        return plain_text(selection)
 
     def add_text(self, text: str, char_format: QTextCharFormat | None = None) -> None:
         """Append plain text, by default in the format of the end; does not lay out the existing text again."""
@@ -160,7 +160,12 @@ class TextView(QTextBrowser):
             return
         self._highlights = tuple(highlights)
         tokens = self.theme.tokens
-        self.setExtraSelections([one.selection(self.cursor_between(one.start, one.end), tokens) for one in highlights])
+        self.setExtraSelections(
+            [
+                highlight.selection(self.cursor_between(highlight.start, highlight.end), tokens)
+                for highlight in highlights
+            ]
+        )
 
     @property
     def highlights(self) -> tuple[TextHighlight, ...]:
@@ -294,5 +299,5 @@ def _match_ranges(text: str, pattern: re.Pattern[str]) -> Iterator[tuple[int, in
     for match in pattern.finditer(text):
         start, end = match.span()
         if is_wide:
-            start, end = (len(text[:place].encode("utf-16-le")) // 2 for place in (start, end))
+            start, end = (len(text[:offset].encode("utf-16-le")) // 2 for offset in (start, end))
         yield start, end

@@ -46,13 +46,13 @@ def highlight_mentions(document: QTextDocument, named: Sequence[Speaker], theme:
 
 def _occurrences(document: QTextDocument, word: str) -> Iterator[QTextCursor]:
     """The separate occurrences: not within an email address or a longer name."""
-    place = document.find(word)
-    while not place.isNull():
-        before = document.characterAt(place.selectionStart() - 1)
-        after = document.characterAt(place.selectionEnd())
+    occurrence = document.find(word)
+    while not occurrence.isNull():
+        before = document.characterAt(occurrence.selectionStart() - 1)
+        after = document.characterAt(occurrence.selectionEnd())
         if not before.isalnum() and not after.isalnum():
-            yield place
-        place = document.find(word, place.selectionEnd())
+            yield occurrence
+        occurrence = document.find(word, occurrence.selectionEnd())
 
 
 class UserView(RowView[UserRow]):
@@ -135,23 +135,23 @@ class UserView(RowView[UserRow]):
     def _layout_at(self, width: int) -> int:
         """Lay out bubble and text; returns the height."""
         tokens = self.theme.tokens
-        aside, above = tokens.space_normal, tokens.space_close
+        margin, above = tokens.space_normal, tokens.space_close
         document = self._text.document()
         bar = self._bar.sizeHint()
         widest = min(int(width * _MAX_SHARE), width - bar.width() - self._mark.width() - above)
-        document.setTextWidth(max(1, widest - 2 * aside))
+        document.setTextWidth(max(1, widest - 2 * margin))
         button = QSize() if self._show_more.isHidden() else self._show_more.sizeHint()
         wide = max(int(document.idealWidth()) + 1, button.width() - above)
         high = self._text.heightForWidth(wide)
-        self._bubble = QRect(width - wide - 2 * aside, 0, wide + 2 * aside, high + 2 * above)
-        self._text.setGeometry(self._bubble.adjusted(aside, above, -aside, -above))
+        self._bubble = QRect(width - wide - 2 * margin, 0, wide + 2 * margin, high + 2 * above)
+        self._text.setGeometry(self._bubble.adjusted(margin, above, -margin, -above))
         if not button.isEmpty():
             self._show_more.setGeometry(QRect(QPoint(self._bubble.left() + above // 2, self._bubble.bottom()), button))
             self._bubble.setHeight(self._bubble.height() + button.height() + above // 2)
-        beside = self._bubble.left() - self._mark.width() - above // 2
-        left = max(0, beside - bar.width())
+        mark_left = self._bubble.left() - self._mark.width() - above // 2
+        left = max(0, mark_left - bar.width())
         self._bar.setGeometry(QRect(QPoint(left, self._bubble.bottom() - bar.height() + 1), bar))
-        self._mark.move(max(0, beside), self._bubble.bottom() - (bar.height() + self._mark.height()) // 2 + 1)
+        self._mark.move(max(0, mark_left), self._bubble.bottom() - (bar.height() + self._mark.height()) // 2 + 1)
         self.update()
         return self._bubble.height()
 

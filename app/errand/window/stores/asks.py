@@ -70,10 +70,10 @@ class AskStore(QObject):
         result = await self._session.call(ASK_ANSWER, params)
         if not result.won:
             if result.ask.answered_by:
-                words = tr("Already answered by {who}. Your answer was not used.").format(who=result.ask.answered_by)
+                reason = tr("Already answered by {who}. Your answer was not used.").format(who=result.ask.answered_by)
             else:
-                words = tr("No longer needed. Your answer was not used.")
-            self.failed.emit(words)
+                reason = tr("No longer needed. Your answer was not used.")
+            self.failed.emit(reason)
 
     def put(self, ask: Ask) -> None:
         """Store an ask received from the engine."""

@@ -45,16 +45,16 @@ class ModelStore(QObject):
         super().__init__()
         self._session = session
         self._state = state
-        self.found: ModelListResult | None = None
+        self.model_list: ModelListResult | None = None
         session.state_changed.connect(self._on_state_changed)
 
     @property
     def offered(self) -> tuple[Model, ...]:
         """The models whose provider is ready, without those that the person chose not to see."""
-        if self.found is None:
+        if self.model_list is None:
             return ()
-        providers = {provider.name for provider in self.found.providers if provider.ready}
-        return tuple(model for model in self.found.models if model.shown and model.provider in providers)
+        providers = {provider.name for provider in self.model_list.providers if provider.ready}
+        return tuple(model for model in self.model_list.models if model.shown and model.provider in providers)
 
     @property
     def ready(self) -> tuple[str, ...]:
@@ -64,8 +64,10 @@ class ModelStore(QObject):
     @property
     def providers(self) -> tuple[tuple[str, str], ...]:
         """The ready providers: id, which is the prefix of their model ids, and title."""
-        found = self.found.providers if self.found is not None else ()
-        return tuple((one.name, one.title) for one in found if one.ready and one.name != _SCRIPTED)
+        providers = self.model_list.providers if self.model_list is not None else ()
+        return tuple(
+            (provider.name, provider.title) for provider in providers if provider.ready and provider.name != _SCRIPTED
+        )
 
     @property
     def favourites(self) -> tuple[str, ...]:
@@ -103,12 +105,12 @@ class ModelStore(QObject):
 
     @property
     def default(self) -> str:
-        return (self.found.default or "") if self.found else ""
+        return (self.model_list.default or "") if self.model_list else ""
 
     @property
     def is_empty(self) -> bool:
         """True if the engine reported that no model is available."""
-        return self.found is not None and self.found.default is None
+        return self.model_list is not None and self.model_list.default is None
 
     def reload(self) -> None:
         """Load again, and look for local servers."""
@@ -120,10 +122,10 @@ class ModelStore(QObject):
 
     def _on_state_changed(self) -> None:
         if self._session.state == "ready":
-            self._session.spawn(self._load(refresh=self.found is None))
+            self._session.spawn(self._load(refresh=self.model_list is None))
 
     async def _load(self, *, refresh: bool) -> None:
-        self.found = await self._session.call(MODEL_LIST, ModelListParams(refresh=refresh))
+        self.model_list = await self._session.call(MODEL_LIST, ModelListParams(refresh=refresh))
         self.changed.emit()
 
 
@@ -223,9 +225,9 @@ class PersonalityStore(QObject):
 
 
 class SettingsStore(QObject):
-    """Emits `found` with a tuple of `Setting` after each successful `load`."""
+    """Emits `loaded` with a tuple of `Setting` after each successful `load`."""
 
-    found = Signal(object)
+    loaded = Signal(object)
 
     def __init__(self, session: EngineSession) -> None:
         super().__init__()
@@ -236,4 +238,4 @@ class SettingsStore(QObject):
             self._session.spawn(self._load())
 
     async def _load(self) -> None:
-        self.found.emit((await self._session.call(SETTINGS_GET, SettingsGetParams())).settings)
+        self.loaded.emit((await self._session.call(SETTINGS_GET, SettingsGetParams())).settings)

@@ -217,22 +217,22 @@ class ChangesStore(QObject):
         return result
 
     async def _read(self, conversation_id: str) -> None:
-        found = await self._session.call(CHANGE_LIST, ChangeListParams(conversation_id=conversation_id))
-        if found.tasks or self.tasks:
-            self.tasks = found.tasks
+        changes = await self._session.call(CHANGE_LIST, ChangeListParams(conversation_id=conversation_id))
+        if changes.tasks or self.tasks:
+            self.tasks = changes.tasks
             self._changed.emit()
 
     async def _compare(self, params: ChangeDiffParams) -> None:
-        found = await self._session.call(CHANGE_DIFF, params)
+        comparison = await self._session.call(CHANGE_DIFF, params)
         if params == self._compared:
-            diff: FileDiff | None = next(iter(found.files), None)
+            diff: FileDiff | None = next(iter(comparison.files), None)
             self.diff_loaded.emit(params.path or "", diff)
 
     async def _read_patch(self, task: TaskChanges, path: str | None, step: int | None) -> None:
         """Files that one answer has no room for are asked for one by one."""
-        found = await self._session.call(CHANGE_DIFF, ChangeDiffParams(task_id=task.task_id, path=path, step=step))
-        files = list(found.files)
-        for file in task.files[len(task.files) - found.left_out :]:
+        comparison = await self._session.call(CHANGE_DIFF, ChangeDiffParams(task_id=task.task_id, path=path, step=step))
+        files = list(comparison.files)
+        for file in task.files[len(task.files) - comparison.left_out :]:
             params = ChangeDiffParams(task_id=task.task_id, path=file.path, step=step)
             files += (await self._session.call(CHANGE_DIFF, params)).files
         files = [file for file in files if not file.is_undone or path is not None]

@@ -151,7 +151,9 @@ class PagedListStore(QObject):
 
     def get(self, conversation_id: str) -> Conversation | None:
         """A loaded conversation."""
-        return next((found for group in self._groups if (found := group.get(conversation_id)) is not None), None)
+        return next(
+            (conversation for group in self._groups if (conversation := group.get(conversation_id)) is not None), None
+        )
 
     def index_of(self, conversation_id: str) -> int | None:
         """The index of a conversation, if it is loaded."""
@@ -258,12 +260,12 @@ class PagedListStore(QObject):
 class ConversationListStore(PagedListStore):
     """Pinned conversations, then all others that are not archived. The view of `archived` loads it.
 
-    Emits `found` with a `ConversationSearchResult`, `counted` with the numbers of messages and tasks after
+    Emits `searched` with a `ConversationSearchResult`, `counted` with the numbers of messages and tasks after
     `count_tree`, `archived_by_user` and `memory_switched` with the conversation that was changed here, `dropped` with
     the id of a deleted one, and `exported` with a text about the written file.
     """
 
-    found = Signal(object)
+    searched = Signal(object)
     counted = Signal(str, int, int)
     dropped = Signal(str)
     archived_by_user = Signal(object)
@@ -299,7 +301,7 @@ class ConversationListStore(PagedListStore):
         if text.strip():
             self._session.spawn(self._search(text, self._search_number), self.failed.emit)
         else:
-            self.found.emit(ConversationSearchResult(hits=()))
+            self.searched.emit(ConversationSearchResult(hits=()))
 
     def rename(self, conversation_id: str, title: str) -> None:
         self._send(ConversationChangeParams(conversation_id=conversation_id, title=title))
@@ -336,7 +338,7 @@ class ConversationListStore(PagedListStore):
     async def _search(self, text: str, number: int) -> None:
         result = await self._session.call(CONVERSATION_SEARCH, ConversationSearchParams(text=text, limit=_MAX_HITS))
         if number == self._search_number:
-            self.found.emit(result)
+            self.searched.emit(result)
 
     def _send(self, params: ConversationChangeParams) -> None:
         self._session.spawn(self._send_change(params), self.failed.emit)
@@ -361,9 +363,9 @@ class ConversationListStore(PagedListStore):
 
 
 class TitleSearchStore(QObject):
-    """Emits `found` with a tuple of `Conversation` for the newest query."""
+    """Emits `searched` with a tuple of `Conversation` for the newest query."""
 
-    found = Signal(object)
+    searched = Signal(object)
 
     def __init__(self, session: EngineSession) -> None:
         super().__init__()
@@ -377,6 +379,6 @@ class TitleSearchStore(QObject):
             self._session.spawn(self._search(self._query))
 
     async def _search(self, text: str) -> None:
-        found = await self._session.call(CONVERSATION_SEARCH, ConversationSearchParams(text=text))
+        matches = await self._session.call(CONVERSATION_SEARCH, ConversationSearchParams(text=text))
         if text == self._query:
-            self.found.emit(found.titles)
+            self.searched.emit(matches.titles)

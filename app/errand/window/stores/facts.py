@@ -78,10 +78,10 @@ class FactStore(QObject):
             self._deferred.clear()
         self._loading += 1
         try:
-            found = await self._session.call(MEMORY_FACTS, MemoryFactsParams())
+            result = await self._session.call(MEMORY_FACTS, MemoryFactsParams())
         finally:
             self._loading -= 1
-        self._known = {fact.id: fact for fact in found.facts}
+        self._known = {fact.id: fact for fact in result.facts}
         for event in self._deferred:
             self._put(event)
         self.is_loaded = True

@@ -140,8 +140,8 @@ class MemoryEntryStore(QObject):
         remark, has_more = "", False
         if self.text:
             params = MemorySearchParams(text=self.text, where=self.where, limit=_MAX_HITS)
-            found = await self._session.call(MEMORY_SEARCH, params)
-            entries, remark = found.hits, found.remark
+            search = await self._session.call(MEMORY_SEARCH, params)
+            entries, remark = search.hits, search.remark
         else:
             page = await self._session.call(MEMORY_LIST, MemoryListParams(where=self.where, limit=_PAGE))
             entries, has_more = page.items, page.has_more
@@ -164,9 +164,9 @@ class MemoryEntryStore(QObject):
             self.inserted.emit(first, len(page.items))
 
     async def _get(self, number: int) -> None:
-        found = await self._session.call(MEMORY_GET, MemoryGetParams(number=number))
+        entry = await self._session.call(MEMORY_GET, MemoryGetParams(number=number))
         if number == self._wanted:
-            self.opened.emit(found.item)
+            self.opened.emit(entry.item)
 
     def _on_forgotten(self, node_id: str, gone: MemoryForgetResult) -> None:
         gone_here = [index for index in range(len(self._entries)) if self._entries[index].node_id == node_id]
@@ -321,7 +321,7 @@ class LeftOutStore(QObject):
         self._change(lambda paths: (*paths, *(() if path in paths else (path,))))
 
     def take_back(self, path: str) -> None:
-        self._change(lambda paths: tuple(one for one in paths if one != path))
+        self._change(lambda paths: tuple(kept_path for kept_path in paths if kept_path != path))
 
     def _change(self, change: Callable[[tuple[str, ...]], tuple[str, ...]]) -> None:
         if not self._is_changing:

@@ -100,13 +100,13 @@ class ModelChoice:
             lines.append(ModelLine("more", MORE, _more_text(len(self._folded))))
         return lines
 
-    def found(self, text: str, favourites: Sequence[str]) -> list[ModelLine]:
+    def matches(self, text: str, favourites: Sequence[str]) -> list[ModelLine]:
         """The models that have all words of a search, the best first; and what was typed, if it can be an id."""
-        words = text.lower().split()
+        terms = text.lower().split()
         ranked: list[tuple[int, int, Model]] = []
-        for place, (name, searched, model) in enumerate(self._search_texts()):
-            if all(word in searched for word in words):
-                ranked.append((_rank(name, words, is_favourite=model.id in favourites), place, model))
+        for number, (name, searched, model) in enumerate(self._search_texts()):
+            if all(word in searched for word in terms):
+                ranked.append((_rank(name, terms, is_favourite=model.id in favourites), number, model))
         ranked.sort(key=lambda found: found[:2])
         lines = [self._line(model) for _, _, model in ranked]
         typed = self._typed(text.strip(), is_found=bool(lines))
@@ -151,7 +151,7 @@ class ModelChoice:
 def folded_ids(models: Iterable[Model]) -> frozenset[str]:
     """The models that are not for chat, and dated versions beside an undated or a newer one of the same name."""
     models = tuple(models)
-    known = {model.id for model in models}
+    ids = {model.id for model in models}
     folded = {model.id for model in models if not model.for_chat}
     newest: dict[str, str] = {}
     for model in models:
@@ -159,7 +159,7 @@ def folded_ids(models: Iterable[Model]) -> frozenset[str]:
         if dated is None:
             continue
         stem = model.id[: dated.start()]
-        if stem in known or f"{stem}{_NEWEST_SUFFIX}" in known:
+        if stem in ids or f"{stem}{_NEWEST_SUFFIX}" in ids:
             folded.add(model.id)
         elif stem in newest:
             folded.add(min(newest[stem], model.id))
@@ -171,8 +171,8 @@ def folded_ids(models: Iterable[Model]) -> frozenset[str]:
 
 def _rank(name: str, words: Sequence[str], *, is_favourite: bool) -> int:
     """Lower is better: the name itself, then names that begin so, then the others; favourites before others."""
-    whole = " ".join(words)
-    kind = 0 if name == whole else 1 if name.startswith(whole) else 2 if words[-1] in name else 3
+    query = " ".join(words)
+    kind = 0 if name == query else 1 if name.startswith(query) else 2 if words[-1] in name else 3
     return 2 * kind + (0 if is_favourite else 1)
 
 

@@ -175,12 +175,14 @@ def _fits(body: str) -> bool:
 def _truncated(body: str) -> str:
     """The beginning of the text, with a mark for the rest."""
     lines = redact(body).split("\n")
-    shown = "\n".join(lines[: _MAX_LINES - 1] if len(lines) > _MAX_LINES else lines)
-    if len(shown) > _MAX_BODY:
-        return f"{shown[:_MAX_BODY]}…"
+    beginning = "\n".join(lines[: _MAX_LINES - 1] if len(lines) > _MAX_LINES else lines)
+    if len(beginning) > _MAX_BODY:
+        return f"{beginning[:_MAX_BODY]}…"
     more = len(lines) - _MAX_LINES + 1
     return (
-        tr("{text}\n… {more} more lines").format(text=shown, more=grouped(more)) if len(lines) > _MAX_LINES else shown
+        tr("{text}\n… {more} more lines").format(text=beginning, more=grouped(more))
+        if len(lines) > _MAX_LINES
+        else beginning
     )
 
 
@@ -190,12 +192,12 @@ def _short(title: str) -> str:
 
 
 class NotificationStore(QObject):
-    """Emits `wanted` with all notifications whenever they change. Ignores asks and tasks from before its creation.
+    """Emits `notices_changed` with all notifications whenever they change. Ignores asks and tasks from before its creation.
 
     `active_conversation_id` returns the active conversation, "" if no window of ours has the focus.
     """
 
-    wanted = Signal(object)
+    notices_changed = Signal(object)
     opened = Signal(str)
 
     def __init__(
@@ -230,7 +232,7 @@ class NotificationStore(QObject):
         if self._is_active():
             self._grouped.clear()  # the inbox in the window shows them
         active_id = self._active_conversation_id()
-        self._ended = {known: task for known, task in self._ended.items() if task.conversation_id != active_id}
+        self._ended = {task_id: task for task_id, task in self._ended.items() if task.conversation_id != active_id}
         self._update_timer.start()
 
     def handle_click(self, key: str, button: str) -> None:
@@ -239,7 +241,7 @@ class NotificationStore(QObject):
         if notice is None:
             return
         ask = next((ask for ask in self._stores.asks.waiting() if ask.id == key), None)
-        choice = next((one.choice for one in notice.buttons if one.key == button), None)
+        choice = next((offered.choice for offered in notice.buttons if offered.key == button), None)
         if ask is not None and button in ("allow", "deny"):
             self._stores.asks.answer(AskAnswerParams(ask_id=ask.id, allow=button == "allow"))
         elif ask is not None and choice is not None:
@@ -259,9 +261,9 @@ class NotificationStore(QObject):
 
     def _withdraw_earlier(self, started: Task) -> None:
         """Remove notifications about earlier tasks of a conversation that is running again."""
-        for known, task in tuple(self._ended.items()):
+        for task_id, task in tuple(self._ended.items()):
             if task.conversation_id == started.conversation_id:
-                del self._ended[known]
+                del self._ended[task_id]
                 self._update_timer.start()
 
     def _update(self) -> None:
@@ -278,10 +280,10 @@ class NotificationStore(QObject):
             ended_notification(task, self._title(task.conversation_id, task.prompt)) for task in self._ended.values()
         ]
         many = [grouped_notification(tuple(self._grouped.values()))] if self._grouped else []
-        wanted = (*asks, *ends, *many)
-        if wanted != self._last:
-            self._last = wanted
-            self.wanted.emit(wanted)
+        notices = (*asks, *ends, *many)
+        if notices != self._last:
+            self._last = notices
+            self.notices_changed.emit(notices)
 
     def _new_asks(self) -> list[Ask]:
         """Open asks to notify about: new ones that were not in view yet."""
@@ -295,5 +297,5 @@ class NotificationStore(QObject):
         return self._title(ask.conversation_id, task.prompt if task else "")
 
     def _title(self, conversation_id: str, default: str) -> str:
-        known = self._stores.conversations.get(conversation_id)
-        return known.title if known else default
+        conversation = self._stores.conversations.get(conversation_id)
+        return conversation.title if conversation else default

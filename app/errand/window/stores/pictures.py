@@ -30,29 +30,29 @@ class PictureStore(QObject):
 
     def load(self, url: str, *, is_private_allowed: bool = False) -> None:
         """Load a picture unless that is under way; of the local network only the host that is shown, if allowed."""
-        shown = self.picture(url)
-        if shown.status in ("loading", "loaded"):
+        picture = self.picture(url)
+        if picture.status in ("loading", "loaded"):
             return
-        allowed = shown.reason if is_private_allowed and shown.status == "private" else ""
+        allowed = picture.reason if is_private_allowed and picture.status == "private" else ""
         self._put(url, WebPicture("loading"))
         params = PictureLoadParams(url=url, allowed_host=allowed)
         self._session.spawn(self._load(params), lambda reason: self._put(url, WebPicture("failed", reason=reason)))
 
     async def _load(self, params: PictureLoadParams) -> None:
-        found = await self._session.call(PICTURE_LOAD, params)
-        if found.image is not None:
-            self._put(params.url, WebPicture("loaded", found.image))
+        result = await self._session.call(PICTURE_LOAD, params)
+        if result.image is not None:
+            self._put(params.url, WebPicture("loaded", result.image))
         else:
-            self._put(params.url, WebPicture("private", reason=found.private_host))
+            self._put(params.url, WebPicture("private", reason=result.private_host))
 
     def _put(self, url: str, picture: WebPicture) -> None:
         self._known[url] = picture
         self._known.move_to_end(url)
-        kept = sum(len(one.image.data) for one in self._known.values() if one.image is not None)
-        for old, one in list(self._known.items()):
-            if kept <= _MAX_CHARACTERS or old == url:
+        characters = sum(len(each.image.data) for each in self._known.values() if each.image is not None)
+        for old, loaded in list(self._known.items()):
+            if characters <= _MAX_CHARACTERS or old == url:
                 break
-            if one.image is not None:
-                kept -= len(one.image.data)
+            if loaded.image is not None:
+                characters -= len(loaded.image.data)
                 del self._known[old]
         self._changed.emit(url)

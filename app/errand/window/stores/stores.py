@@ -64,9 +64,9 @@ class Stores:
         store = ConversationStore(self.session, self.tasks, self.asks, conversation_id)
         if agent_id is not None:
             store.agents.show_agent(agent_id)
-        known = self.conversations.get(conversation_id) if conversation_id is not None else None
-        if known is not None:
-            store.put_conversation(known)
+        conversation = self.conversations.get(conversation_id) if conversation_id is not None else None
+        if conversation is not None:
+            store.put_conversation(conversation)
         self._opened.append(store)
         if self.session.is_connected:  # otherwise they are loaded after connecting
             store.load()

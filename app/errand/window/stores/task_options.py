@@ -96,8 +96,8 @@ class TaskOptionDefaults:
         return self.agent.personality_id if self.agent is not None else DEFAULT
 
     def personality(self, options: TaskOptions) -> Personality | None:
-        wanted = options.personality_id or self.personality_id
-        return next((each for each in self.personalities if each.id == wanted), None)
+        personality_id = options.personality_id or self.personality_id
+        return next((each for each in self.personalities if each.id == personality_id), None)
 
     def model_of(self, options: TaskOptions) -> str:
         """The model of the next task."""

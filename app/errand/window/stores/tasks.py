@@ -39,8 +39,8 @@ class TaskStore(QObject):
         """The task shown for a conversation: one that waits for a person, else a running one, else the newest."""
         own = self._at_work.get(conversation_id, {}).values()
         at_work = [task for task in own if task.parent_id is None or task.status == "waiting_user"]
-        shown = max(at_work, key=_display_priority, default=None)
-        return shown or self._newest.get(conversation_id)
+        urgent = max(at_work, key=_display_priority, default=None)
+        return urgent or self._newest.get(conversation_id)
 
     def at_work(self, conversation_id: str) -> tuple[Task, ...]:
         """Running and waiting tasks of a conversation, in the order of their start."""
@@ -60,11 +60,11 @@ class TaskStore(QObject):
 
     def put(self, task: Task) -> None:
         """Store a task received from the engine."""
-        known = self._tasks.get(task.id)
-        if known == task:
+        before = self._tasks.get(task.id)
+        if before == task:
             return
-        if known is None or known.worked_s != task.worked_s:
-            self._told_at[task.id] = time.monotonic() - (_call_seconds(task) if known is None else 0.0)
+        if before is None or before.worked_s != task.worked_s:
+            self._told_at[task.id] = time.monotonic() - (_call_seconds(task) if before is None else 0.0)
         self._tasks[task.id] = task
         for owner_id in (task.conversation_id, task.agent_id) if task.parent_id is None else (task.agent_id,):
             newest = self._newest.get(owner_id)
@@ -76,11 +76,11 @@ class TaskStore(QObject):
 
     def put_snapshot(self, tasks: Iterable[Task]) -> None:
         """Replace all tasks that have not ended: the snapshot lists all of them."""
-        known = {task.id: task for task in tasks}
+        open_tasks = {task.id: task for task in tasks}
         for task in self._open_tasks():
-            if task.id not in known:  # the database was replaced
+            if task.id not in open_tasks:  # the database was replaced
                 self._drop(task)
-        for task in known.values():
+        for task in open_tasks.values():
             self.put(task)
 
     def _open_tasks(self) -> list[Task]:
@@ -155,8 +155,8 @@ def task_activity(task: Task, writing: str = tr("Working")) -> str:
         return _end_text(task)
     match task.status:
         case "tool_executing":
-            words = tool_activity(task)
-            return f"{words[:1].upper()}{words[1:]}"
+            activity_text = tool_activity(task)
+            return f"{activity_text[:1].upper()}{activity_text[1:]}"
         case "waiting_user":
             return tr("Waiting for you")
         case "paused":
@@ -209,8 +209,8 @@ class UnreadStore(QObject):
 
     def finished(self) -> tuple[Task, ...]:
         """Unread ended tasks, newest first."""
-        known = [task for task in map(self._tasks.get, self._state.settings.unread) if task is not None]
-        return tuple(reversed(known))
+        ended = [task for task in map(self._tasks.get, self._state.settings.unread) if task is not None]
+        return tuple(reversed(ended))
 
     def count(self, conversation_id: str) -> int:
         """The unread messages of a conversation."""
@@ -218,15 +218,15 @@ class UnreadStore(QObject):
 
     def counts(self) -> dict[str, int]:
         """Of all conversations that have unread ones."""
-        found: Counter[str] = Counter()
+        totals: Counter[str] = Counter()
         for conversation_id, count in self._unread.values():
-            found[conversation_id] += count
-        return dict(found)
+            totals[conversation_id] += count
+        return dict(totals)
 
     def mark_read(self, conversation_id: str) -> None:
         """Mark all messages and ends of a conversation as read."""
         ended = {task.id for task in self.finished() if task.conversation_id == conversation_id}
-        self._mark_read(ended | {known for known, (owner, _) in self._unread.items() if owner == conversation_id})
+        self._mark_read(ended | {task_id for task_id, (owner, _) in self._unread.items() if owner == conversation_id})
 
     def dismiss(self, task_id: str) -> None:
         """Mark one task as read."""

@@ -49,9 +49,9 @@ class UsageStore(QObject):
         self._session.spawn(self._read(self.days), self.failed.emit)
 
     async def _read(self, days: int | None) -> None:
-        found = await self._session.call(USAGE_REPORT, period_of(days))
+        report = await self._session.call(USAGE_REPORT, period_of(days))
         if days == self.days:
-            self.report = found
+            self.report = report
             self.changed.emit()
 
     def _on_task(self, task: Task) -> None:
@@ -84,9 +84,9 @@ class ContextUsageStore(QObject):
             self._session.spawn(self._ask(now), self._on_failed)
 
     async def _ask(self, asked: tuple[str, int]) -> None:
-        found = await self._session.call(CONTEXT_EXPLAIN, ContextExplainParams(task_id=asked[0]))
-        if asked == self._requested and found.used_tokens:
-            self.report = found
+        report = await self._session.call(CONTEXT_EXPLAIN, ContextExplainParams(task_id=asked[0]))
+        if asked == self._requested and report.used_tokens:
+            self.report = report
             self.changed.emit()
 
     def _on_failed(self, text: str) -> None:

@@ -138,17 +138,17 @@ class WindowStateStore(QObject):
         self.save_soon()
 
     def add_recent_model(self, model: str) -> None:
-        others = [known for known in self.settings.recent_models if known != model]
+        others = [recent for recent in self.settings.recent_models if recent != model]
         self.settings.recent_models = [model, *others][:_MAX_RECENT]
         self.save_soon()
 
     def add_recent_folder(self, folder: str) -> None:
-        others = [known for known in self.settings.recent_folders if known != folder]
+        others = [recent for recent in self.settings.recent_folders if recent != folder]
         self.settings.recent_folders = [folder, *others][:_MAX_FOLDERS]
         self.save_soon()
 
     def forget_recent_folder(self, folder: str) -> None:
-        self.settings.recent_folders = [known for known in self.settings.recent_folders if known != folder]
+        self.settings.recent_folders = [recent for recent in self.settings.recent_folders if recent != folder]
         self.save_soon()
 
     def set_compared_models(self, models: Sequence[str]) -> None:
@@ -156,7 +156,7 @@ class WindowStateStore(QObject):
         self.save_soon()
 
     def set_favourite_model(self, model: str, *, is_favourite: bool) -> None:
-        others = [known for known in self.settings.favourite_models if known != model]
+        others = [favourite for favourite in self.settings.favourite_models if favourite != model]
         self.settings.favourite_models = [*others, model] if is_favourite else others
         self.save_soon()
 

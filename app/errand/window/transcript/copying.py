@@ -58,9 +58,9 @@ class SelectionCopy:
 
     def markdown(self, span: SelectionRange) -> str:
         texts = [(index, self._row(span, index)) for index in span.rows]
-        shown = [(index, text) for index, text in texts if text]
+        copied = [(index, text) for index, text in texts if text]
         return "".join(
-            f"{self._separator(index) if number else ''}{text}" for number, (index, text) in enumerate(shown)
+            f"{self._separator(index) if number else ''}{text}" for number, (index, text) in enumerate(copied)
         )
 
     def _separator(self, index: int) -> str:

@@ -20,8 +20,12 @@ def text_views(row_view: RowView[Row]) -> list[TextView]:
 
 def text_view_at(row_view: RowView[Row], point: QPoint) -> tuple[int, TextView] | None:
     """The text view at a point of the row view, or the nearest one above or below it."""
-    found = list(enumerate(text_views(row_view)))
-    return min(found, key=lambda entry: _distance(_top(entry[1], row_view), entry[1].height(), point.y()), default=None)
+    numbered_views = list(enumerate(text_views(row_view)))
+    return min(
+        numbered_views,
+        key=lambda entry: _distance(_top(entry[1], row_view), entry[1].height(), point.y()),
+        default=None,
+    )
 
 
 def position_at(view: TextView, row_view: RowView[Row], point: QPoint) -> int:
@@ -70,18 +74,18 @@ class TextHit:
 
 
 def find_in(row_view: RowView[Row], pattern: re.Pattern[str]) -> list[TextHit]:
-    return [TextHit(view, *place) for view in text_views(row_view) for place in view.occurrences(pattern)]
+    return [TextHit(view, *span) for view in text_views(row_view) for span in view.occurrences(pattern)]
 
 
 def highlight_row(
     row_view: RowView[Row], index: int, key: str, span: SelectionRange | None, search: SearchPattern | None
 ) -> None:
-    found = find_in(row_view, search.pattern) if search is not None else []
-    now = current_highlight(found, key, search)
+    hits_in_row = find_in(row_view, search.pattern) if search is not None else []
+    now = current_highlight(hits_in_row, key, search)
     for number, view in enumerate(text_views(row_view)):
-        hits = [_hit_highlight(one, is_now=one is now) for one in found if one.view is view]
+        hits = [_hit_highlight(hit, is_now=hit is now) for hit in hits_in_row if hit.view is view]
         view.show_highlights([*hits, *_selection_highlight(span, index, number, view.document().characterCount() - 1)])
-    hidden = search.counts.get(key, 0) - len(found) if search is not None else 0
+    hidden = search.counts.get(key, 0) - len(hits_in_row) if search is not None else 0
     row_view.show_hit_count(max(hidden, 0))
 
 

@@ -127,10 +127,10 @@ class SelectionController(QObject):
             self._actions.copy(copying.plain(span) if is_plain_text else copying.text(span))
 
     def _point_at(self, point: QPoint) -> SelectionPoint | None:
-        found = self._view_at(point)
-        if found is None:
+        pointed_at = self._view_at(point)
+        if pointed_at is None:
             return None
-        index, row_view = found
+        index, row_view = pointed_at
         inside = row_view.mapFrom(self._viewport, point)
         part = text_view_at(row_view, inside)
         key = self._rows.row(index).key
@@ -142,23 +142,27 @@ class SelectionController(QObject):
 
     def _view_at(self, point: QPoint) -> tuple[int, RowView[Row]] | None:
         """The row view at a point; a gap belongs to the row below it, beyond the edges the nearest row counts."""
-        found: tuple[int, RowView[Row]] | None = None
+        nearest: tuple[int, RowView[Row]] | None = None
         for index, row_view in self._recycler.views(self._shown):
-            found = index, row_view
+            nearest = index, row_view
             if point.y() < row_view.geometry().bottom():
                 break
-        return found
+        return nearest
 
     def _unit_at(self, point: QPoint, unit: QTextCursor.SelectionType) -> tuple[SelectionPoint, SelectionPoint] | None:
         """The word or paragraph at a point, if there is text."""
-        found = self._view_at(point)
-        part = text_view_at(found[1], found[1].mapFrom(self._viewport, point)) if found is not None else None
-        if found is None or part is None:
+        pointed_at = self._view_at(point)
+        part = (
+            text_view_at(pointed_at[1], pointed_at[1].mapFrom(self._viewport, point))
+            if pointed_at is not None
+            else None
+        )
+        if pointed_at is None or part is None:
             return None
         number, view = part
         cursor = view.cursorForPosition(view.viewport().mapFrom(self._viewport, point))
         cursor.select(unit)
-        key, start = self._rows.row(found[0]).key, cursor.selectionStart()
+        key, start = self._rows.row(pointed_at[0]).key, cursor.selectionStart()
         if cursor.selectedText().startswith("\u2029"):
             start += 1  # the selection includes the preceding paragraph separator
         return SelectionPoint(key, number, start), SelectionPoint(key, number, cursor.selectionEnd())
@@ -205,8 +209,8 @@ class SearchHighlights:
 
     def highlight_words(self, words: Sequence[str]) -> None:
         """Mark these words, ignoring case, until the next search or click."""
-        known = [re.escape(word) for word in sorted(words, key=len, reverse=True) if word.strip()]
-        self._reader.set_search(SearchPattern(re.compile("|".join(known), re.IGNORECASE)) if known else None)
+        patterns = [re.escape(word) for word in sorted(words, key=len, reverse=True) if word.strip()]
+        self._reader.set_search(SearchPattern(re.compile("|".join(patterns), re.IGNORECASE)) if patterns else None)
 
     def show(self, index: int, search: SearchPattern) -> None:
         """Scroll to a hit of this row, expand the card that hides it, and mark all hits."""

@@ -56,10 +56,10 @@ class RowHeights:
         change = height - self._heights[index]
         if change:
             self._heights[index] = height
-            place = index + 1
-            while place < len(self._tree):
-                self._tree[place] += change
-                place += place & -place
+            node = index + 1
+            while node < len(self._tree):
+                self._tree[node] += change
+                node += node & -node
 
     def forget(self, index: int) -> None:
         """The row changed: its height is an estimate again."""
@@ -83,9 +83,9 @@ class RowHeights:
             self._build()
             return
         for height in estimates:
-            place = len(self._tree)
-            start = place - (place & -place)
-            self._tree.append(height + self.offset_of(place - 1) - self.offset_of(start))
+            node = len(self._tree)
+            start = node - (node & -node)
+            self._tree.append(height + self.offset_of(node - 1) - self.offset_of(start))
 
     def remove(self, first: int, count: int) -> None:
         del self._heights[first : first + count]
@@ -94,10 +94,10 @@ class RowHeights:
 
     def _build(self) -> None:
         tree = [0, *self._heights]
-        for place in range(1, len(tree)):
-            parent = place + (place & -place)
+        for node in range(1, len(tree)):
+            parent = node + (node & -node)
             if parent < len(tree):
-                tree[parent] += tree[place]
+                tree[parent] += tree[node]
         self._tree = tree
 
 

@@ -231,7 +231,7 @@ class RowViewRecycler(QObject):
                 self.open_keys[key] = None
 
     def _index_of(self, view: RowView[Row]) -> int | None:
-        return next((index for index, one in self._views.items() if one is view), None)
+        return next((index for index, each in self._views.items() if each is view), None)
 
     def _gap_changed(self, index: int) -> None:
         """The row above changed, and with it the gap."""
@@ -298,13 +298,13 @@ def focus_last(views: Sequence[RowView[Row]], reveal: Callable[[QWidget], None])
 
 def _tab_stops(view: RowView[Row]) -> list[QWidget]:
     """The tab stops of a row view, from top to bottom and left to right."""
-    found = [widget for widget in view.findChildren(QWidget) if is_tab_stop(widget)]
+    tab_stops = [widget for widget in view.findChildren(QWidget) if is_tab_stop(widget)]
 
     def place(widget: QWidget) -> tuple[int, int]:
         corner = widget.mapTo(view, widget.rect().topLeft())
         return corner.y(), corner.x()
 
-    return sorted(found, key=place)
+    return sorted(tab_stops, key=place)
 
 
 def trim_memory() -> None:

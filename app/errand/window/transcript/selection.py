@@ -101,9 +101,9 @@ class Selection:
 
     def _index(self, key: str) -> int | None:
         """The row's index: the cached one if it is still right, else searched in all rows, which is rare."""
-        known = self._indexes.get(key, -1)
-        if 0 <= known < self._rows.count() and self._rows.row(known).key == key:
-            return known
+        cached = self._indexes.get(key, -1)
+        if 0 <= cached < self._rows.count() and self._rows.row(cached).key == key:
+            return cached
         for index in reversed(range(self._rows.count())):
             if self._rows.row(index).key == key:
                 self._indexes[key] = index

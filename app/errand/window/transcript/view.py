@@ -129,12 +129,12 @@ class TranscriptView(QAbstractScrollArea):
         if share >= 1:
             self.to_end()
             return
-        bar, wanted = self.verticalScrollBar(), -1
+        bar, position = self.verticalScrollBar(), -1
         for _ in range(_MEASURES):
-            before, wanted = wanted, round(share * bar.maximum())
-            if wanted == before:
+            before, position = position, round(share * bar.maximum())
+            if position == before:
                 break
-            self._on_bar_moved(wanted)
+            self._on_bar_moved(position)
 
     def to_row(self, index: int, offset: int = 0) -> None:
         """Scroll a row to the top of the view, with `offset` pixels of it above."""
@@ -187,12 +187,12 @@ class TranscriptView(QAbstractScrollArea):
         if not self.isVisible():
             return  # a tab in the background does nothing; it is laid out when it is shown
         self._placement.place()
-        shown, is_at_end = self.shown, self.is_at_end
-        self.selection.show_highlights(shown)
+        visible, is_at_end = self.shown, self.is_at_end
+        self.selection.show_highlights(visible)
         self._jump_to_end.has_news = self._changes.has_news = self._changes.has_news and not is_at_end
         self._jump_to_end.update_position(is_at_end=is_at_end)
-        self._loading_older.update_position(is_waiting=self._older_trigger.is_waiting and shown.start == 0)
-        self._older_trigger.on_shown(shown)
+        self._loading_older.update_position(is_waiting=self._older_trigger.is_waiting and visible.start == 0)
+        self._older_trigger.on_shown(visible)
         end_hover(*(view for _, view in self._recycler.all_views()))
 
     # Qt's event handlers.

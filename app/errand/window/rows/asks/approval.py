@@ -92,12 +92,12 @@ class EqualAsksView(QWidget):
                 count,
             )
         )
-        for button, words in (
+        for button, label in (
             (self._allow, trn("Allow {n} once", "Allow all {n} once", count + 1)),
             (self._deny, trn("Deny {n}", "Deny all {n}", count + 1)),
         ):
-            button.setText(words)
-            button.setAccessibleName(words)
+            button.setText(label)
+            button.setAccessibleName(label)
 
     def _on_allowed(self) -> None:
         self.settled.emit(True)
@@ -213,8 +213,8 @@ class ApprovalCard(AskCard):
         self._deny_row.denied.connect(self._on_denied_with_reason)
 
     def _show(self, approval: Approval) -> None:
-        words, tone = _RISKS[approval.risk]
-        self._risk.setText(words)
+        risk, tone = _RISKS[approval.risk]
+        self._risk.setText(risk)
         self._risk.set_tone(tone)
         self._effect.show_effect(effect_of(approval))
         self._diff = approval.preview

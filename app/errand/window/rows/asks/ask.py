@@ -277,12 +277,12 @@ class AskView(DisclosureRowView[AskRow]):
 
 def _settled_line(ask: Ask) -> list[LinePart]:
     """`asked Which colour? · you answered “blue” 11:04`."""
-    words = settled_words(ask) or tr("no longer needed")
+    outcome = settled_words(ask) or tr("no longer needed")
     return [
         LinePart(_ASKED[ask.kind]),
         LinePart(one_line(asked_text(ask), _QUESTION), "text", elides=True),
         LinePart("·"),
-        LinePart(words, elides=True),
+        LinePart(outcome, elides=True),
     ]
 
 

@@ -145,9 +145,9 @@ def settled_words(ask: Ask) -> str:
     """How the ask was settled, for a line that names what was asked: `approved by you 11:04`; empty if cancelled."""
     if ask.status == "cancelled":
         return ""
-    words = settled_text(ask) or _answer_words(ask)
+    outcome = settled_text(ask) or _answer_words(ask)
     when = f" {ask.answered_at.astimezone():%H:%M}" if ask.answered_at else ""
-    return f"{words}{when}"
+    return f"{outcome}{when}"
 
 
 def _answer_words(ask: Ask) -> str:

@@ -54,15 +54,15 @@ class SpanHighlighter(QSyntaxHighlighter):
                 self.setFormat(start, end - start, self._format(span.kind))
 
     def _format(self, kind: str) -> QTextCharFormat:
-        found = QTextCharFormat()
+        char_format = QTextCharFormat()
         if kind == "host":
-            found.setFontWeight(QFont.Weight.Bold)
-            found.setForeground(QColor(self._theme.tokens.text))
+            char_format.setFontWeight(QFont.Weight.Bold)
+            char_format.setForeground(QColor(self._theme.tokens.text))
         elif kind == "around":
-            found.setForeground(QColor(self._theme.tokens.muted))
+            char_format.setForeground(QColor(self._theme.tokens.muted))
         else:
-            found.setForeground(QColor(self._theme.colour(f"syntax_{kind}")))
-        return found
+            char_format.setForeground(QColor(self._theme.colour(f"syntax_{kind}")))
+        return char_format
 
 
 class EffectView(QWidget):

@@ -130,8 +130,8 @@ class _Row(Mrow, tag="mrow"):
     def _get_height_nostretch(self, line: list[ET.Element], **kwargs: Any) -> tuple[float, float]:
         if not any(map(_can_stretch, line)):
             return 0, 0
-        known = sorted((name, repr(value)) for name, value in kwargs.items() if not name.startswith("row"))
-        key = (tuple(map(ET.tostring, line)), repr(self.style), tuple(known))
+        options = sorted((name, repr(value)) for name, value in kwargs.items() if not name.startswith("row"))
+        key = (tuple(map(ET.tostring, line)), repr(self.style), tuple(options))
         if key not in self.heights:
             self.heights[key] = super()._get_height_nostretch(line, **kwargs)  # pyright: ignore[reportUnknownMemberType] -- its kwargs have no types
         return self.heights[key]
@@ -150,7 +150,7 @@ class _Error(_Row, Merror, tag="merror"):  # pyright: ignore[reportUnusedClass] 
 
 
 def _outlines(drawing: ET.Element) -> Iterator[Outline]:
-    glyphs: dict[str, ET.Element] = {f"#{one.get('id')}": one for one in drawing.iter("symbol")}
+    glyphs: dict[str, ET.Element] = {f"#{symbol.get('id')}": symbol for symbol in drawing.iter("symbol")}
     for element in drawing:
         match element.tag:
             case "use":
@@ -167,9 +167,9 @@ def _glyph(use: ET.Element, symbol: ET.Element) -> Iterator[Outline]:
     if outline is None or not width:
         return  # a blank
     scale = _number(use, "width") / width
-    place = (_number(use, "x") - left * scale, _number(use, "y") - top * scale)
+    offset = (_number(use, "x") - left * scale, _number(use, "y") - top * scale)
     is_known = _MISSING_GLYPH.search(symbol.get("id", "")) is None
-    yield Outline(_path(outline.get("d", "")), place[0] / _EM, place[1] / _EM, scale / _EM, is_known=is_known)
+    yield Outline(_path(outline.get("d", "")), offset[0] / _EM, offset[1] / _EM, scale / _EM, is_known=is_known)
 
 
 def _line(element: ET.Element) -> Outline:
@@ -196,12 +196,12 @@ def _path(data: str) -> QPainterPath:
     """The path of an SVG element, of which ziamath writes absolute coordinates and these operators only."""
     path = QPainterPath()
     path.setFillRule(_WINDING)
-    words = iter(data.split())
-    for operator in words:
+    tokens = iter(data.split())
+    for operator in tokens:
         if operator == "Z":
             path.closeSubpath()
             continue
-        points = [float(next(words)) for _ in range(_COORDINATES[operator])]
+        points = [float(next(tokens)) for _ in range(_COORDINATES[operator])]
         match points:
             case [x, y] if operator == "M":
                 path.moveTo(x, y)

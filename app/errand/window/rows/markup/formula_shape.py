@@ -78,5 +78,5 @@ def estimated_shape(formula: Formula) -> FormulaShape:
 
 
 def _width(row: str) -> float:
-    scripts = sum(len(_SYMBOL.findall(found.group())) for found in _SCRIPT.finditer(row))
+    scripts = sum(len(_SYMBOL.findall(script.group())) for script in _SCRIPT.finditer(row))
     return 0.55 * len(_SYMBOL.findall(row)) + 0.35 * len(_OPERATOR.findall(row)) - 0.25 * scripts + 0.2

@@ -146,7 +146,7 @@ class DocumentFormulas(QPyTextObject):
     def has_high(self, block: QTextBlock) -> bool:
         """Whether the lines of a paragraph have to move apart for its formulas."""
         formats = (fragment.charFormat() for fragment in object_fragments(block))
-        return any(one.hasProperty(SOURCE) and self._is_high(one) for one in formats)
+        return any(each.hasProperty(SOURCE) and self._is_high(each) for each in formats)
 
     def _is_high(self, char_format: QTextCharFormat) -> bool:
         if char_format.objectType() != FORMULA_TYPE:
@@ -238,7 +238,7 @@ def _half_x_height(char_format: QTextCharFormat) -> float:
 
 def _places(document: QTextDocument, source: str) -> list[QTextCursor]:
     """The characters in place of a formula, each selected, from the last to the first."""
-    found: list[QTextCursor] = []
+    selections: list[QTextCursor] = []
     block = document.begin()
     while block.isValid():
         for fragment in object_fragments(block):
@@ -247,9 +247,9 @@ def _places(document: QTextDocument, source: str) -> list[QTextCursor]:
                     cursor = QTextCursor(document)
                     cursor.setPosition(position)
                     cursor.setPosition(position + 1, QTextCursor.MoveMode.KeepAnchor)
-                    found.append(cursor)
+                    selections.append(cursor)
         block = block.next()
-    return found[::-1]
+    return selections[::-1]
 
 
 def _set_apart(cursor: QTextCursor) -> None:

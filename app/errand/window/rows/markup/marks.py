@@ -11,16 +11,16 @@ from errand.window.theme.theme import Theme
 
 def apply_marks(document: MarkdownDocument, marked: MarkedSource, theme: Theme) -> None:
     """The document has just been parsed from the marked source and is not laid out yet."""
-    found = list(markers(document.toRawText()))
+    all_markers = list(markers(document.toRawText()))
     cursor = QTextCursor(document)
     cursor.beginEditBlock()  # otherwise each step looks through its whole paragraph
-    for kind, start, end in _ranges(found):
+    for kind, start, end in _ranges(all_markers):
         cursor.setPosition(start + 1)
         cursor.setPosition(end, QTextCursor.MoveMode.KeepAnchor)
         cursor.mergeCharFormat(_format(kind, theme))
         if kind == "note":
             _shrink_note(cursor, theme)
-    for position, mark in reversed(found):
+    for position, mark in reversed(all_markers):
         cursor.setPosition(position)
         cursor.setPosition(position + 1, QTextCursor.MoveMode.KeepAnchor)
         if mark.kind == "formula" and mark.number < len(marked.formulas):

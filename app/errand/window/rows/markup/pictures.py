@@ -105,8 +105,8 @@ class _Writer:
         self._cursor.insertText(text, char_format)
 
     def picture(self, url: str, pixmap: QPixmap) -> None:
-        shown = DocumentPictures.of(self._cursor.document(), self._theme)
-        shown.add(url, pixmap)
+        pictures = DocumentPictures.of(self._cursor.document(), self._theme)
+        pictures.add(url, pixmap)
         char_format = self._format()
         char_format.setObjectType(PICTURE_TYPE)
         char_format.setProperty(ADDRESS, url)
@@ -134,8 +134,8 @@ class DocumentPictures(QPyTextObject):
 
     @staticmethod
     def of(document: QTextDocument, theme: Theme) -> "DocumentPictures":
-        made = document.findChild(DocumentPictures)
-        return made if isinstance(made, DocumentPictures) else DocumentPictures(document, theme)
+        child = document.findChild(DocumentPictures)
+        return child if isinstance(child, DocumentPictures) else DocumentPictures(document, theme)
 
     def add(self, url: str, pixmap: QPixmap) -> None:
         self._pixmaps[url] = pixmap

@@ -82,12 +82,12 @@ class Mark:
 
 def mark_of(code: int) -> Mark | None:
     """The meaning of a UTF-16 code unit; None for any other character."""
-    place = code - _FIRST
-    if not 0 <= place < _FORMULA - _FIRST + _MAX_FORMULAS:
+    index = code - _FIRST
+    if not 0 <= index < _FORMULA - _FIRST + _MAX_FORMULAS:
         return None
     if code >= _FORMULA:
         return Mark("formula", number=code - _FORMULA)
-    return Mark(_KINDS[place // 2], begins=place % 2 == 0)
+    return Mark(_KINDS[index // 2], begins=index % 2 == 0)
 
 
 def mark_up(markdown: str) -> MarkedSource:
@@ -154,8 +154,8 @@ class _Marker:
             self._pieces.append(match.group())
             return
         if self._open and self._open[-1][0] == kind:
-            _, place = self._open.pop()
-            self._pieces[place] = _marker(kind, begins=True)
+            _, index = self._open.pop()
+            self._pieces[index] = _marker(kind, begins=True)
             self._pieces.append(_marker(kind, begins=False))
             self._has_marks = True
         else:

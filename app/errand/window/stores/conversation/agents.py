@@ -60,8 +60,8 @@ class AgentStore(QObject):
     @property
     def all(self) -> tuple[Agent, ...]:
         """All agents, oldest first; of the sub-agents only a selected one."""
-        shown = (agent for agent in self._agents.values() if agent.called_by is None or agent.id == self._chosen)
-        return tuple(sorted(shown, key=lambda agent: (agent.created_at, agent.id)))
+        listed = (agent for agent in self._agents.values() if agent.called_by is None or agent.id == self._chosen)
+        return tuple(sorted(listed, key=lambda agent: (agent.created_at, agent.id)))
 
     @property
     def is_several(self) -> bool:
@@ -80,10 +80,10 @@ class AgentStore(QObject):
     @property
     def active(self) -> Agent | None:
         """The selected agent, or for a side-branch agent the agent it answers for."""
-        shown = self.shown
-        if shown is None or shown.beside is None:
-            return shown
-        return self._agents.get(shown.beside) or first_agent(self.all)
+        selected = self.shown
+        if selected is None or selected.beside is None:
+            return selected
+        return self._agents.get(selected.beside) or first_agent(self.all)
 
     @property
     def chosen_id(self) -> str | None:
@@ -113,8 +113,8 @@ class AgentStore(QObject):
     @property
     def is_in_round(self) -> bool:
         """True if the selected agent is at the first agent's node and replies by a turn order."""
-        shown, first = self.shown, first_agent(self.all)
-        together = shown is not None and first is not None and shown.head_id == first.head_id
+        selected, first = self.shown, first_agent(self.all)
+        together = selected is not None and first is not None and selected.head_id == first.head_id
         return together and self.turns.rule != "addressed"
 
     def named_in(self, text: str) -> frozenset[str]:
@@ -124,14 +124,14 @@ class AgentStore(QObject):
 
     def is_for_another(self, text: str, spoke_last: str | None) -> bool:
         """True if a text may go to another agent than the selected one."""
-        shown, named = self.shown, self.named_in(text)
-        if shown is None or sum(agent.beside is None for agent in self._agents.values()) < 2:
+        selected, named = self.shown, self.named_in(text)
+        if selected is None or sum(agent.beside is None for agent in self._agents.values()) < 2:
             return False
         if named:
-            return named != frozenset({shown.id})
+            return named != frozenset({selected.id})
         if self.is_in_round:
-            return self.turns.rule != "moderator" or self.turns.moderator_id != shown.id
-        return (self._chosen or spoke_last or shown.id) != shown.id
+            return self.turns.rule != "moderator" or self.turns.moderator_id != selected.id
+        return (self._chosen or spoke_last or selected.id) != selected.id
 
     def show_agent(self, agent_id: str) -> None:
         """Select an agent: show its branch and send messages to it."""
@@ -182,12 +182,12 @@ class AgentStore(QObject):
 
     def put_all(self, agents: Iterable[Agent]) -> None:
         """Replace all agents; the selection is dropped if its agent no longer exists."""
-        known = {agent.id: agent for agent in agents}
-        if self._chosen not in known:
+        agents_by_id = {agent.id: agent for agent in agents}
+        if self._chosen not in agents_by_id:
             self._chosen = None
         self._written.clear()
-        if known != self._agents:
-            self._agents = known
+        if agents_by_id != self._agents:
+            self._agents = agents_by_id
             self.changed.emit()
 
     def put(self, agent: Agent) -> bool:

@@ -35,10 +35,10 @@ class BackgroundStore(QObject):
     @property
     def running(self) -> tuple[BackgroundCommand, ...]:
         """Oldest first."""
-        return tuple(one for one in self._all if one.ended_at is None)
+        return tuple(command for command in self._all if command.ended_at is None)
 
     def get(self, number: str) -> BackgroundCommand | None:
-        return next((one for one in self._all if one.id == number), None)
+        return next((command for command in self._all if command.id == number), None)
 
     def load(self, conversation_id: str) -> None:
         self._session.spawn(self._load(conversation_id), self.failed.emit)

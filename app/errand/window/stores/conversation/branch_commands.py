@@ -109,8 +109,8 @@ class BranchCommands(QObject):
     def compare_newest(self) -> None:
         """Show the branches of the newest fork of the shown branch side by side."""
         conversation_id = self._commands.conversation_id
-        beside = (self._agents.position(agent) for agent in self._agents.all if agent.beside is not None)
-        siblings = self._branch.newest_fork({place for place in beside if place is not None})
+        side_heads = (self._agents.position(agent) for agent in self._agents.all if agent.beside is not None)
+        siblings = self._branch.newest_fork({node_id for node_id in side_heads if node_id is not None})
         if len(self._branches_through(())) > 1:
             self.compare(())
         elif siblings or conversation_id is None or not self._branch.has_older:
@@ -165,9 +165,9 @@ class BranchCommands(QObject):
         branches = [
             ComparedBranch(node_id, to_leaf=True, number=number) for number, node_id in enumerate(node_ids, start=1)
         ]
-        shown = self._agents.shown
+        selected = self._agents.shown
         for agent in self._agents.all:
-            begins = agent.beside is not None or (agent == shown and bool(self.locked))
+            begins = agent.beside is not None or (agent == selected and bool(self.locked))
             if parent_id is not None and self._agents.position(agent) == parent_id and begins:
                 branches.append(ComparedBranch(parent_id, agent.id))
         first = [branch for branch in branches if branch.leaf_id == shown_id and branch.agent_id is None]
@@ -218,12 +218,12 @@ class BranchCommands(QObject):
     async def _switch(self, node_id: str) -> None:
         conversation_id = self._commands.conversation_id
         owner = await self._sub_agent_of(node_id, conversation_id) if conversation_id is not None else None
-        shown, active = self._agents.shown, self._agents.active
-        agent = owner or (active if shown is not None and shown.called_by is not None else shown)
+        selected, active = self._agents.shown, self._agents.active
+        agent = owner or (active if selected is not None and selected.called_by is not None else selected)
         if agent is None:
             return
         params = AgentSetHeadParams(agent_id=agent.id, node_id=node_id, version=agent.version, to_leaf=True)
-        if shown is not None and agent.id == shown.id:
+        if selected is not None and agent.id == selected.id:
             if self.locked:
                 self._commands.failed.emit(self.locked)
             else:
@@ -278,9 +278,9 @@ class ContextCommands(QObject):
         return self._kept_changed
 
     def put_conversation(self, conversation: Conversation) -> None:
-        kept = frozenset(conversation.kept)
-        if kept != self._kept:
-            self._kept = kept
+        kept_ids = frozenset(conversation.kept)
+        if kept_ids != self._kept:
+            self._kept = kept_ids
             self._kept_changed.emit()
 
     def is_kept(self, node_id: str) -> bool:

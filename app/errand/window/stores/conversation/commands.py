@@ -126,10 +126,10 @@ class TaskCommands(QObject):
     @property
     def task(self) -> Task | None:
         """The newest task of the selected agent, or a running one at the end of its branch."""
-        shown = self._agents.shown
-        if shown is None:
+        selected = self._agents.shown
+        if selected is None:
             return self._tasks.of_conversation(self.conversation_id) if self.conversation_id is not None else None
-        own = self._tasks.of_agent(shown.id)
+        own = self._tasks.of_agent(selected.id)
         if own is not None and is_working(own):
             return own
         last = self._branch.last_task()

@@ -60,12 +60,14 @@ class ComparisonStore(QObject):
     @property
     def others(self) -> tuple[ComparedBranch, ...]:
         """The branches that no side shows, those of agents included."""
-        shown = [side.compared for side in self.sides]
-        agents, leaves = {one.agent_id for one in shown}, {side.leaf_id for side in self.sides}
-        known = sorted((one for one in self._branches if one not in shown), key=lambda branch: branch.number)
-        agents |= {branch.agent_id for branch in known}
+        side_branches = [side.compared for side in self.sides]
+        agents, leaves = {compared.agent_id for compared in side_branches}, {side.leaf_id for side in self.sides}
+        hidden = sorted(
+            (each for each in self._branches if each not in side_branches), key=lambda branch: branch.number
+        )
+        agents |= {branch.agent_id for branch in hidden}
         return (
-            *known,
+            *hidden,
             *(
                 ComparedBranch(agent.head_id, agent.id)
                 for agent in self.store.agents.all
@@ -160,12 +162,12 @@ class ComparisonStore(QObject):
         paths = [BranchPath(self._session, self._conversation_id, self._current(side)) for side in self.sides]
         fork_id = await read_to_fork(paths)
         below = [path.below(fork_id) for path in paths]
-        shown = [nodes[-_MAX_NODES:] for nodes in below]
-        for side, nodes in zip(self.sides, shown, strict=True):
+        newest = [nodes[-_MAX_NODES:] for nodes in below]
+        for side, nodes in zip(self.sides, newest, strict=True):
             await SettledLoader(self._session, side.branch).load(self._conversation_id, nodes)
-        for side, nodes, whole in zip(self.sides, shown, below, strict=True):
+        for side, nodes, all_below in zip(self.sides, newest, below, strict=True):
             if number == self._load_number:  # otherwise a later load has started
-                await side.show(nodes, fork_id, self.store.agents.speakers, len(whole) - len(nodes))
+                await side.show(nodes, fork_id, self.store.agents.speakers, len(all_below) - len(nodes))
         if number != self._load_number:
             return
         self.common_text = paths[0].last_text(fork_id)

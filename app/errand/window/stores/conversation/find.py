@@ -172,10 +172,10 @@ class FindStore(QObject):
         self._counted = {}
         for index in range(self._store.count()):
             row = self._store.row(index)
-            known = before.get(row.key)
-            if known is None or known.row is not row:
-                known = _CountedRow(row, sum(1 for _ in pattern.finditer(self._text_of(row))))
-            self._counted[row.key] = known
+            counted = before.get(row.key)
+            if counted is None or counted.row is not row:
+                counted = _CountedRow(row, sum(1 for _ in pattern.finditer(self._text_of(row))))
+            self._counted[row.key] = counted
         self.total = sum(seen.count for seen in self._counted.values())
         if self.current is not None and self.current.number >= self.counts.get(self.current.key, 0):
             self.current = next((hit for _, hit in self._hits()), None)
@@ -186,15 +186,15 @@ class FindStore(QObject):
     async def _search_engine(self, text: str, conversation_id: str, search_number: int) -> None:
         """The engine matches words, so its hits are used only for messages that are not loaded."""
         # The text is searched literally: a colon would make the word before it an operator.
-        words = text.replace(":", " ")
-        params = ConversationSearchParams(text=words, limit=_MAX_HITS, conversation_id=conversation_id)
-        found = (await self._session.call(CONVERSATION_SEARCH, params)).hits
+        literal = text.replace(":", " ")
+        params = ConversationSearchParams(text=literal, limit=_MAX_HITS, conversation_id=conversation_id)
+        hits = (await self._session.call(CONVERSATION_SEARCH, params)).hits
         off_branch: frozenset[str] = frozenset()
-        if self._store.has_older and any(not self._store.branch.holds(hit.node_id) for hit in found):
+        if self._store.has_older and any(not self._store.branch.holds(hit.node_id) for hit in hits):
             tree = await self._session.call(CONVERSATION_TREE, ConversationTreeParams(conversation_id=conversation_id))
             off_branch = _nodes_off_branch(tree.nodes, tuple(self._store.branch.ids))
         if search_number == self._search_number:
-            self._found, self._off_branch = found, off_branch
+            self._found, self._off_branch = hits, off_branch
             self.changed.emit()
 
     def _on_rows_changed(self) -> None:

@@ -75,9 +75,9 @@ class QueueStore(QObject):
 
     def move(self, queued_id: str, by: int) -> None:
         """Move it up (-1) or down; does nothing at the ends."""
-        place, count = self.position(queued_id)
-        if 0 <= place + by < count:
-            self._change(queued_id, self._commands.failed.emit, place=place + by)
+        index, count = self.position(queued_id)
+        if 0 <= index + by < count:
+            self._change(queued_id, self._commands.failed.emit, place=index + by)
 
     def remove(self, queued_id: str) -> None:
         task = self._commands.task

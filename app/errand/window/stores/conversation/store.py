@@ -114,8 +114,8 @@ class ConversationStore(RowStore):
 
     def show_task(self, task_id: str) -> bool:
         """Select the agent of this task; False if it is selected already."""
-        task, shown = self._tasks.get(task_id), self.agents.shown
-        if task is None or shown is None or task.agent_id == shown.id or self.agents.get(task.agent_id) is None:
+        task, selected = self._tasks.get(task_id), self.agents.shown
+        if task is None or selected is None or task.agent_id == selected.id or self.agents.get(task.agent_id) is None:
             return False
         self.agents.show_agent(task.agent_id)
         return True
@@ -166,10 +166,10 @@ class ConversationStore(RowStore):
 
     def put_agent(self, agent: Agent) -> None:
         """A head that moved to a node that is not loaded, or back, shows another branch."""
-        known = self.agents.get(agent.id)
+        before = self.agents.get(agent.id)
         if not self.agents.put(agent) or agent != self.agents.shown or not self._is_loaded:
             return
-        head_id, before_id = agent.head_id, known.head_id if known is not None else None
+        head_id, before_id = agent.head_id, before.head_id if before is not None else None
         if head_id is not None and (not self.branch.holds(head_id) or self.branch.is_behind(head_id, before_id)):
             self.load()
 

@@ -83,8 +83,8 @@ class TreeStore(QObject):
         if node_id in path_to(self._head_id, self._nodes):
             self._store.seeker.seek(node_id)
             return
-        sub_agent_id, shown = self._sub_agent_at(node_id), self._store.agents.shown
-        is_called = sub_agent_id is not None and shown is not None and shown.id != sub_agent_id
+        sub_agent_id, selected = self._sub_agent_at(node_id), self._store.agents.shown
+        is_called = sub_agent_id is not None and selected is not None and selected.id != sub_agent_id
         if is_called or not self._store.branches.locked:
             self._pending_node_id = node_id
         if is_called and sub_agent_id is not None:
@@ -102,7 +102,7 @@ class TreeStore(QObject):
     def compare_versions(self, node_id: str) -> None:
         """Show the branches that part where this one begins side by side."""
         parent_id = branch_parent(self._nodes[node_id])
-        siblings = (one.id for one in self._nodes.values() if not one.task_from and branch_parent(one) == parent_id)
+        siblings = (node.id for node in self._nodes.values() if not node.task_from and branch_parent(node) == parent_id)
         self._store.branches.compare(tuple(siblings))
 
     def end_of(self, node_id: str) -> str:
@@ -119,9 +119,9 @@ class TreeStore(QObject):
 
     def _compared(self, leaf_id: str) -> ComparedBranch:
         """The branch with the agent at its end; the selected agent takes precedence."""
-        shown = self._store.agents.shown
+        selected = self._store.agents.shown
         agents = [agent for agent in self._store.agents.all if self._nearest_listed.get(agent.head_id or "") == leaf_id]
-        agent = shown if shown in agents else next(iter(agents), None)
+        agent = selected if selected in agents else next(iter(agents), None)
         end = agent.head_id if agent is not None else None
         return ComparedBranch(end or leaf_id, agent.id if agent is not None else None)
 

@@ -101,7 +101,7 @@ class ModelTickList(QListView):
 
     def _show(self) -> None:
         if self._search:
-            lines = self._choice.found(self._search, self._favourites)
+            lines = self._choice.matches(self._search, self._favourites)
         else:
             lines = self._choice.lines(self._favourites, self._recent, unfolded=self._is_unfolded)
         self._model.show_lines(lines, self._marks)

@@ -188,7 +188,7 @@ class ModelPicker(FramelessDialog):
     def _show(self) -> None:
         text = self._field.text()
         if text.strip():
-            lines = self._choice.found(text, self._favourites)
+            lines = self._choice.matches(text, self._favourites)
         else:
             lines = self._choice.lines(self._favourites, self._recent, unfolded=self._is_unfolded)
         self._model.show_lines(lines, self._marks)

@@ -52,8 +52,8 @@ class CommandPalette(QObject):
         self._picker: PickerDialog | None = None
         self._targets: dict[str, _Target] = {}
         self._theme = theme
-        self._titles.found.connect(self._on_titles_found)
-        self._declared.found.connect(self._on_settings_found)
+        self._titles.searched.connect(self._on_titles_found)
+        self._declared.loaded.connect(self._on_settings_found)
         self._shortcuts = shortcuts
 
     def open_over(self, window: QWidget, *, has_tabs: bool) -> None:

@@ -258,7 +258,7 @@ class SidebarView(QFrame):
         self.results.opened.connect(self._on_result_opened)
         self.results.back_requested.connect(self._on_results_left)
         self._archived.clicked.connect(self._on_archive_requested)
-        self._stores.conversations.found.connect(self._on_found)
+        self._stores.conversations.searched.connect(self._on_found)
         self._stores.conversations.memory_switched.connect(self._on_memory_switched)
         self._stores.conversations.exported.connect(self._on_exported)
         self._stores.conversations.reset.connect(self._on_listed)
