@@ -108,7 +108,7 @@ def moment_text(moment: datetime) -> str:
 
 
 def file_size(count_of_bytes: int) -> str:
-    """In decimal units, as in file managers."""
+    """Return a size in decimal units, as in file managers."""
     if count_of_bytes < 1000:
         return trn("{n} byte", "{n} bytes", count_of_bytes)
     amount = count_of_bytes / 1000

@@ -45,7 +45,7 @@ def _name(file: FileDiff) -> str:
 
 
 def _quoted(name: str) -> str:
-    """In quotes if git would not read it otherwise."""
+    """Return the name, in quotes if git would not read it otherwise."""
     if name.isprintable() and not {'"', "\\"}.intersection(name):
         return name
     quoted = "".join(_ESCAPES.get(letter, letter if letter.isprintable() else _octal(letter)) for letter in name)

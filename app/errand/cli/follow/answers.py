@@ -47,7 +47,7 @@ class PersonAnswerer:
 
 
 class OtherClientsAnswerer:
-    """For read-only clients: tells the person that the task waits for an answer elsewhere."""
+    """An answerer for clients that only watch: tells the person that the task waits for an answer elsewhere."""
 
     is_person = False
 

@@ -202,7 +202,7 @@ async def change_approvals(connection: Connection, conversation_id: str, mode: A
 
 
 async def approvals_text(connection: Connection, mode: ApproveMode) -> str:
-    """What a mode means on the machine of the engine."""
+    """Return the effect of a mode on the machine of the engine."""
     sandbox = (await connection.call(ENGINE_STATUS, EmptyParams())).sandbox
     name, about = approval_mode_text(mode, has_sandbox=is_bounded(sandbox))
     return f"{name}: {about}"

@@ -27,7 +27,7 @@ class StreamedText:
         return self._shown(self._prose.feed(plain(text)))
 
     def end(self) -> str:
-        """What completes the text, with a newline if its last line is open; empty between texts."""
+        """Return the end of the text, with a newline if its last line is open; empty between texts."""
         prose, self._prose = self._prose, None
         rest = self._shown(prose.end() if prose else "")
         was_open, self.is_open = self.is_open, False

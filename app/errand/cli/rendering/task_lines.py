@@ -38,7 +38,7 @@ def unreachable_text(error: EngineUnreachable) -> str:
 
 
 def result_line(task: Task, style: Style) -> str:
-    """How a task ended."""
+    """Return the outcome of a task."""
     match task.stop_reason:
         case "completed" if is_unfinished(task):
             outcome = style.paint("1;33", f"{style.sign('warn')} {unfinished_text(task)}")

@@ -129,7 +129,7 @@ def _last_lines(text: str, facts: ResultFacts) -> list[str]:
 
 
 def todo_lines(items: tuple[TodoItem, ...], before: tuple[TodoItem, ...], style: Style, width: int) -> list[str]:
-    """How much is done, and the items that `before` does not have, as a checklist; the first of a long list."""
+    """Return the progress, and the items that `before` does not have, as a checklist; the first of a long list."""
     unchanged = set(before)
     new = [item for item in items if item not in unchanged]
     lines = [style.dim(tr("  plan: {items}").format(items=todo_text(items)) if items else tr("  the plan was removed"))]

@@ -80,14 +80,14 @@ class TranscriptRenderer:
         return self._text(self.feed.delta(delta))
 
     def status(self) -> str:
-        """The current activity, for a line that is rewritten in place; empty when the task has ended."""
+        """Return the current activity, for a line that is rewritten in place; empty when the task has ended."""
         task = self.feed.task
         if task is None or task.ended_at is not None:
             return ""
         return self._activity(task)
 
     def unread(self) -> str:
-        """How many messages to the task the agent has not read yet; empty for none."""
+        """Return the number of messages that the agent has not read yet, in words; empty for none."""
         task = self.feed.task
         waiting = len(task.queue) if task is not None and task.ended_at is None else 0
         return trn("{n} message not read yet", "{n} messages not read yet", waiting) if waiting else ""

@@ -193,10 +193,10 @@ class TaskIndex:
 
 
 def _has_steps(task: Task | None) -> bool:
-    """Whether the turns of the task have headings."""
+    """Return True if the turns of the task have headings."""
     return task is not None and task.step_count > 1
 
 
 def _call_states(task: Task | None) -> tuple[bool, bool, tuple[CallProgress, ...]]:
-    """What tells the states of the calls that have no result."""
+    """Return the fields that decide the states of the calls without a result."""
     return (False, False, ()) if task is None else (task.status == "interrupted", task.ended_at is not None, task.calls)

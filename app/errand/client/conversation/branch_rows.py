@@ -45,7 +45,7 @@ class BranchRows:
 
     @property
     def streams(self) -> StreamingKind:
-        """What the last row streams at the moment."""
+        """The kind of text that the last row streams at the moment."""
         match self.row(self.count() - 1) if self.count() else None:
             case ThinkingRow(streaming=True):
                 return "thinking"

@@ -103,7 +103,7 @@ class MarkdownPieces:
 
 
 def _word_end(line: str) -> int:
-    """Where a very long line is cut: at the last blank that is not too far from its beginning."""
+    """Return the index at which a very long line is cut: the last blank that is not too far from its beginning."""
     length = 2 * _LONG["plain"]
     return line.rfind(" ", _LONG["plain"], length) + 1 or length
 
@@ -216,7 +216,7 @@ class _Scan:
 
 
 def _formula_after(line: str, end: str) -> str:
-    """What ends the formula that is not complete after this line; empty if none has begun."""
+    """Return the mark that ends the formula that is open after this line; empty without one."""
     if end:
         return "" if end in line else end
     start = line.strip()

@@ -311,7 +311,7 @@ def _stopped_by(closing: Node | None) -> str:
 
 
 def _closing_remark(closing: Node | None, task: Task) -> str:
-    """What failed beside its reply, the ended processes and the unread messages."""
+    """Return the failures beside the reply, the ended processes and the unread messages."""
     return " ".join(_closing_text(notice, task) for notice in _notices(closing)) if closing is not None else ""
 
 

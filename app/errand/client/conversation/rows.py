@@ -122,7 +122,7 @@ class SummaryRow:
 
 @dataclass(frozen=True, slots=True)
 class RecallRow:
-    """What an agent was given from memory for the message above."""
+    """The entries that an agent was given from memory for the message above."""
 
     key: str
     node: Node

@@ -69,7 +69,7 @@ class StreamingRows:
 
     @property
     def has_rows(self) -> bool:
-        """Whether any text has come."""
+        """True once any text has come."""
         return any(block.rows for block in self._blocks.values())
 
     def rows(self, above: Sequence[Row]) -> list[Row]:

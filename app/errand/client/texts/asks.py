@@ -50,7 +50,7 @@ def choice_text(ask: Ask, choice: str) -> str:
 
 
 def settled_text(ask: Ask) -> str:
-    """What settled an ask instead of an answer, in words; empty if a person answered it, or a rule that they made."""
+    """Return what settled an ask instead of an answer; empty if a person answered it, or a rule that they made."""
     reason = escape_hidden_line(ask.answer or "")
     match ask.settled_by:
         case "person" | "rule":
@@ -68,7 +68,7 @@ def settled_text(ask: Ask) -> str:
 
 
 def deadline_text(ask: Ask) -> str:
-    """When an open ask is settled without an answer; empty if it has no time limit."""
+    """Return the time at which an open ask is settled without an answer; empty if it has no time limit."""
     if ask.expires_at is None or ask.status != "waiting":
         return ""
     at = ask.expires_at.astimezone()

@@ -11,7 +11,7 @@ REDO_PREVIEW = tr("All changes to this file are undone. Redo brings them back as
 
 
 def file_state_text(file: ChangedFile) -> str:
-    """What became of a changed file, and whether a command changed it; empty if a tool simply changed it."""
+    """Return the state of a changed file, and if a command changed it; empty if a tool simply changed it."""
     by_command = tr("by a command") if file.command_steps else ""
     return " · ".join(part for part in (_file_state(file), by_command) if part)
 

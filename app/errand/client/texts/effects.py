@@ -69,7 +69,7 @@ def _letters_remark(approval: Approval) -> str:
 
 
 def address_parts(address: str) -> tuple[str, str, str]:
-    """What is before the host, the host as it is spelled, and what follows; no host if there is no `//`."""
+    """Return the text before the host, the host as it is spelled, and the text after it; no host without a `//`."""
     scheme, slashes, rest = address.partition("//")
     if not slashes:
         return address, "", ""
@@ -82,7 +82,7 @@ def address_parts(address: str) -> tuple[str, str, str]:
 
 
 def host_remark(address: str) -> str:
-    """What the spelling of the host hides; empty for a plain one."""
+    """Return a remark on what the spelling of the host hides; empty for a plain one."""
     before, host, _ = address_parts(address)
     remarks: list[str] = []
     if "@" in before:

@@ -12,7 +12,7 @@ _LIMITS = tr(
 
 
 def removed_parts(result: MemoryForgetResult) -> list[str]:
-    """What goes or went, in numbers; empty if nothing did."""
+    """Return the counts of what is removed; empty if nothing is."""
     counted = (
         (result.nodes, trn("{n} text", "{n} texts", result.nodes)),
         (result.entries, trn("{n} memory entry", "{n} memory entries", result.entries)),
@@ -29,7 +29,7 @@ def removed_parts(result: MemoryForgetResult) -> list[str]:
 
 
 def forgotten_text(result: MemoryForgetResult) -> str:
-    """What went, as a sentence."""
+    """Return a sentence about what was removed."""
     parts = removed_parts(result)
     if not parts:
         return tr("There was nothing left to forget.")
@@ -37,7 +37,7 @@ def forgotten_text(result: MemoryForgetResult) -> str:
 
 
 def remarks(result: MemoryForgetResult) -> list[str]:
-    """What was not cleared or cannot be; lines of copies begin with two spaces."""
+    """Return what was not cleared or cannot be; lines of copies begin with two spaces."""
     lines = [result.problem] if result.problem else []
     if result.rules:
         lines.append(

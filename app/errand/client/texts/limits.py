@@ -46,7 +46,7 @@ def limit_amount_text(kind: LimitKind, amount: float) -> str:
 
 
 def more_text(kind: LimitKind, amount: float) -> str:
-    """How much more a limit allows: `50 more turns`, `$2.50 more`."""
+    """Return the addition to a limit: `50 more turns`, `$2.50 more`."""
     match kind:
         case "money":
             return tr("{money} more").format(money=dollars(amount))

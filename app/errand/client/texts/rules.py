@@ -82,7 +82,7 @@ def _given_text(grant: Grant) -> str:
 
 
 def covered_summary(found: GrantCoveredResult) -> str:
-    """How many of the recorded calls a rule decides."""
+    """Return the number of recorded calls that a rule decides, in words."""
     return trn(
         "Would have decided {decided} of the last call.",
         "Would have decided {decided} of the last {n} calls.",

@@ -11,7 +11,7 @@ _COMMIT = 10
 
 
 def origin_text(skill: Skill) -> str:
-    """Where a skill comes from, and what else there is to know: one line."""
+    """Return the origin of a skill, and what else there is to know, on one line."""
     match skill.origin:
         case "workspace":
             origin = tr("from this folder")
@@ -38,7 +38,7 @@ def origin_text(skill: Skill) -> str:
 
 
 def source_text(preview: SkillPreview) -> str:
-    """Where the skill of a preview comes from."""
+    """Return the origin of the skill of a preview."""
     return _source_text(preview.source, preview.path, preview.commit)
 
 

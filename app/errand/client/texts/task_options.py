@@ -63,7 +63,7 @@ def is_bounded(sandbox: SandboxStatus) -> bool:
 
 
 def sandbox_text(sandbox: SandboxStatus) -> str:
-    """What bounds commands on this machine. The rarer cases have reasons that only the engine knows."""
+    """Return what bounds commands on this machine. The rarer cases have reasons that only the engine knows."""
     if sandbox.mode == "off":
         return tr("Commands run without a sandbox: the setting command_sandbox is off. They can do what you can do.")
     if sandbox.form != "bubblewrap":

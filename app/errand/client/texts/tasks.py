@@ -44,7 +44,7 @@ def is_all_done(items: tuple[TodoItem, ...]) -> bool:
 
 
 def todo_text(items: tuple[TodoItem, ...]) -> str:
-    """How much of a to-do list is done: `3 of 7 done`."""
+    """Return the progress of a to-do list: `3 of 7 done`."""
     done = sum(item.status == "done" for item in items)
     if done == len(items):
         return trn("{n} done", "All {n} done", done)

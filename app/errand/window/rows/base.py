@@ -88,7 +88,7 @@ class ChangeActions(Protocol):
         ...
 
     def count(self, task_id: str) -> int:
-        """How many files a task has changed."""
+        """Return the number of files that a task has changed."""
         ...
 
     def review(self, task_id: str, name: str = "") -> None:
@@ -146,7 +146,7 @@ class RowActions(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CopySource:
-    """What can be copied here; empty if there is nothing."""
+    """The text that can be copied at a place; empty if there is none."""
 
     link: str = ""
     message: str = ""
@@ -213,7 +213,7 @@ class RowView(QWidget, Generic[R]):
 
     @property
     def is_pending(self) -> bool:
-        """Whether formulas are not drawn yet."""
+        """True while formulas are not drawn yet."""
         return bool(self._pending())
 
     def fill_in(self) -> bool:

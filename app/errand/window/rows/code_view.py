@@ -47,7 +47,10 @@ _FIXED = QTextBlockFormat.LineHeightTypes.FixedHeight.value
 
 
 def lexed_length(runs: Sequence[HighlightedRun]) -> int:
-    """How far a text that ends with a newline is certain: up to a line that cannot be inside a string or a comment."""
+    """Return the length of the certain part of a text that ends with a newline.
+
+    The next line cannot be inside a string or a comment.
+    """
     start = certain = 0
     for number, run in enumerate(runs):
         end = start + len(run.text)
@@ -150,7 +153,7 @@ class CodeView(TextView):
         self._lexed += certain
 
     def set_wraps(self, wraps: bool) -> None:
-        """Whether long lines wrap or scroll horizontally."""
+        """Wrap long lines, or scroll them horizontally."""
         mode = QTextOption.WrapMode
         self.setWordWrapMode(mode.WrapAtWordBoundaryOrAnywhere if wraps else mode.NoWrap)
 

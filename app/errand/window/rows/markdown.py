@@ -196,7 +196,7 @@ class _DocumentStyler:
             self._cursor.setCharFormat(char_format)
 
     def _style_char_format(self, char_format: QTextCharFormat, level: int, is_quote: bool) -> bool:
-        """Whether the format was changed: plain text already has the palette's colour, which keeps streaming cheap."""
+        """Return True if the format was changed: plain text has the palette's colour, which keeps streaming cheap."""
         tokens = self._tokens
         if is_quote or self._is_muted:
             char_format.setForeground(QColor(tokens.muted))

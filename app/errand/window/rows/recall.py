@@ -89,7 +89,7 @@ class RecallView(DisclosureRowView[RecallRow]):
 
 
 def entry_parts(entry: RecalledEntry) -> tuple[str, str]:
-    """Where an entry comes from, on one line, and what it says; safe to display."""
+    """Return the origin of an entry, on one line, and its text; safe to display."""
     title = one_line(entry.conversation_title, _MAX_TITLE_LENGTH)
     where = tr("“{title}”").format(title=title) if title else tr("an untitled conversation")
     text = plain(entry.text).strip("\n")

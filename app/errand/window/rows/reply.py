@@ -44,7 +44,7 @@ class ReplyView(RowView[ReplyRow]):
         column.addWidget(self._piece)
 
     def set_open(self, is_open: bool) -> None:
-        """For details, open means what it says; for code, that long lines wrap."""
+        """Open or close details; for code, wrap or scroll long lines."""
         self._is_open = is_open
 
     def set_row(self, row: ReplyRow) -> None:

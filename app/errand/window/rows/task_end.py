@@ -210,7 +210,7 @@ class TaskEndView(RowView[TaskEndRow]):
         self._quiet.review.setVisible(files > 0)
 
     def _fit_head(self) -> None:
-        """In a narrow column the review is an icon, so that the title is whole."""
+        """Make the review an icon in a narrow column, so that the title is complete."""
         space, icons = self.theme.tokens.space_close, 3 * (self.theme.tokens.icon_small + self.theme.tokens.space_close)
         parts = self._title.sizeHint().width(), self._totals.minimumSizeHint().width(), self._review.sizeHint().width()
         is_narrow = self.width() < sum(parts) + icons + 2 * self.theme.tokens.space_wide + len(parts) * space

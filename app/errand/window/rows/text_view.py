@@ -36,7 +36,7 @@ _TAB_REASONS = (Qt.FocusReason.TabFocusReason, Qt.FocusReason.BacktabFocusReason
 
 @dataclass(frozen=True, slots=True)
 class TextHighlight:
-    """From `start` up to, but not including, `end`."""
+    """A highlighted range from `start` up to, but not including, `end`."""
 
     start: int
     end: int
@@ -117,7 +117,7 @@ class TextView(QTextBrowser):
 
     @property
     def is_pending(self) -> bool:
-        """Whether formulas are not drawn yet."""
+        """True while formulas are not drawn yet."""
         document = self._shown
         return isinstance(document, MarkdownDocument) and document.formulas is not None and document.formulas.is_pending
 
@@ -136,7 +136,7 @@ class TextView(QTextBrowser):
         (_pending.add if self.is_pending else _pending.discard)(self)
 
     def _text_with_sources(self) -> str:
-        """What a screen reader says of the text: it does not know the formulas and pictures in it."""
+        """Return the text for a screen reader, which does not know the formulas and pictures in it."""
         from errand.window.rows.markdown import plain_text  # not needed at the start
 
         selection = QTextCursor(self.document())
@@ -289,12 +289,12 @@ _pending: WeakSet[TextView] = WeakSet()
 
 
 def is_any_pending() -> bool:
-    """Whether formulas of any view may have to be drawn: cheaper than to ask each view."""
+    """Return True if formulas of any view may have to be drawn, which is cheaper than to ask each view."""
     return bool(_pending)
 
 
 def _match_ranges(text: str, pattern: re.Pattern[str]) -> Iterator[tuple[int, int]]:
-    """In UTF-16 code units, as Qt counts: a character outside the BMP, such as most emoji, counts as two."""
+    """Yield ranges in UTF-16 code units, as Qt counts: a character outside the BMP (most emoji) counts as two."""
     is_wide = any(character > "\uffff" for character in text)
     for match in pattern.finditer(text):
         start, end = match.span()

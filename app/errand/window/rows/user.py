@@ -36,7 +36,7 @@ _LONG_WORD = re.compile(r"\S{2000}")
 
 
 def highlight_mentions(document: QTextDocument, named: Sequence[Speaker], theme: Theme) -> None:
-    """If one name is a prefix of another, the longer name wins."""
+    """Highlight the named agents. If one name is a prefix of another, the longer name wins."""
     for speaker in sorted(named, key=lambda speaker: len(speaker.name)):
         char_format = QTextCharFormat()
         char_format.setForeground(QColor(theme.person(speaker.color)))

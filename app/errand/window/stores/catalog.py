@@ -88,7 +88,7 @@ class ModelStore(QObject):
 
     @property
     def scrolls_together(self) -> bool:
-        """Whether the columns of compared models scroll together."""
+        """True if the columns of compared models scroll together."""
         return self._state.settings.scrolls_together
 
     def set_scrolls_together(self, scrolls_together: bool) -> None:
@@ -130,7 +130,10 @@ class ModelStore(QObject):
 
 
 class SandboxStore(QObject):
-    """Whether commands run in a sandbox; False until the engine has answered. Loads whenever the session is ready."""
+    """A store of whether commands run in a sandbox: False until the engine has answered.
+
+    It loads when the session is ready.
+    """
 
     changed = Signal()
 

@@ -107,7 +107,7 @@ class ChangesStore(QObject):
         return (conversation.workspace if conversation is not None else "") or (task.workspace if task else "")
 
     def count(self, task_id: str) -> int:
-        """How many files a task has changed."""
+        """Return the number of files that a task has changed."""
         return next((len(task.files) for task in self.tasks if task.task_id == task_id), 0)
 
     def review(self, task_id: str, name: str = "") -> None:

@@ -66,7 +66,7 @@ def _amount(price: float) -> str:
 
 
 def abilities_text(model: Model) -> str:
-    """What the model can do, for a tool tip and a screen reader."""
+    """Return the abilities of the model, for a tool tip and a screen reader."""
     can = ((tr("tools"), model.tools), (tr("pictures"), model.images), (tr("thinking"), model.thinking))
     return ", ".join(word for word, has in can if has)
 
@@ -121,7 +121,7 @@ class ModelChoice:
         return self._searched
 
     def _typed(self, text: str, *, is_found: bool) -> list[tuple[str, str]]:
-        """What was typed as an id of a model that is in no list, with its provider's title.
+        """Return the typed text as the id of a model that is in no list, with its provider's title.
 
         A name alone is meant for a provider without a list, if no listed model has it.
         """

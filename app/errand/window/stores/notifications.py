@@ -192,7 +192,9 @@ def _short(title: str) -> str:
 
 
 class NotificationStore(QObject):
-    """Emits `notices_changed` with all notifications whenever they change. Ignores asks and tasks from before its creation.
+    """Emits `notices_changed` with all notifications whenever they change.
+
+    Ignores asks and tasks from before its creation.
 
     `active_conversation_id` returns the active conversation, "" if no window of ours has the focus.
     """

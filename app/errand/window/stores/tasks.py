@@ -32,7 +32,7 @@ class TaskStore(QObject):
         return self._tasks.get(task_id)
 
     def told_at(self, task_id: str) -> float:
-        """When the engine told how long a task has worked, by the monotonic clock."""
+        """Return the time, by the monotonic clock, at which the engine reported how long a task has worked."""
         return self._told_at.get(task_id, time.monotonic())
 
     def of_conversation(self, conversation_id: str) -> Task | None:
@@ -113,7 +113,7 @@ class TaskStore(QObject):
 
 
 def _call_seconds(task: Task) -> float:
-    """How long its call has been running: a task that is first seen in the midst of it has told its time before."""
+    """Return how long its call has been running, for a task that is first seen during a call."""
     started = [call.started_at for call in task.calls if call.ended_at is None] if task.ended_at is None else []
     return max(0.0, (datetime.now(UTC) - max(started)).total_seconds()) if started else 0.0
 
@@ -188,7 +188,7 @@ def _end_text(task: Task) -> str:
 
 
 class UnreadStore(QObject):
-    """What was said in conversations that nobody looked at: messages, and the tasks that have ended.
+    """A store of unread messages and ended tasks, of conversations that nobody looked at.
 
     What arrives in the active conversation counts as read. An end that is no success counts as a message, as does one
     without any: the conversation says how the task ended.
@@ -217,7 +217,7 @@ class UnreadStore(QObject):
         return sum(count for owner, count in self._unread.values() if owner == conversation_id)
 
     def counts(self) -> dict[str, int]:
-        """Of all conversations that have unread ones."""
+        """Return the number of unread messages of each conversation that has some."""
         totals: Counter[str] = Counter()
         for conversation_id, count in self._unread.values():
             totals[conversation_id] += count
@@ -295,7 +295,7 @@ class UnreadStore(QObject):
 
 
 def _messages(task: Task) -> int:
-    """What its conversation shows to people of a task."""
+    """Return the number of messages that its conversation shows of a task."""
     if task.ended_at is None or task.stop_reason == "manual_stop":
         return task.messages
     return max(1, task.messages + (task.stop_reason != "completed"))

@@ -87,6 +87,6 @@ def _existing(folders: tuple[str, ...]) -> frozenset[str]:
 
 
 def short_path(folder: str) -> str:
-    """With ~ for the home folder."""
+    """Return the path with ~ for the home folder."""
     path, home = Path(folder), Path.home()
     return f"~/{path.relative_to(home)}" if path != home and path.is_relative_to(home) else folder

@@ -64,7 +64,7 @@ class SelectionCopy:
         )
 
     def _separator(self, index: int) -> str:
-        """What stands above a row: nothing but a new line if it continues the paragraph of the row above."""
+        """Return the text between a row and the one above: only a new line if it continues the same paragraph."""
         above = self._rows.row(index - 1) if index else None
         if not isinstance(above, ReplyRow) or not is_cut(above.markdown):
             return "\n\n"

@@ -120,7 +120,7 @@ class TranscriptView(QAbstractScrollArea):
 
     @property
     def scroll_share(self) -> float:
-        """How far it is scrolled, from 0 at the start to 1 at the end."""
+        """The scroll position, from 0 at the start to 1 at the end."""
         bar = self.verticalScrollBar()
         return 1.0 if self.is_at_end or not bar.maximum() else bar.value() / bar.maximum()
 

@@ -142,7 +142,7 @@ def show_digit(button: QPushButton, number: int) -> None:
 
 
 def settled_words(ask: Ask) -> str:
-    """How the ask was settled, for a line that names what was asked: `approved by you 11:04`; empty if cancelled."""
+    """Return the outcome for a line that names what was asked: `approved by you 11:04`; empty if cancelled."""
     if ask.status == "cancelled":
         return ""
     outcome = settled_text(ask) or _answer_words(ask)
@@ -166,7 +166,7 @@ def _answer_words(ask: Ask) -> str:
 
 
 def outcome_text(ask: Ask) -> str:
-    """How the ask was settled: answer, author and time."""
+    """Return the outcome of the ask: answer, author and time."""
     if ask.status == "cancelled":
         return tr("No longer needed.")
     who = tr("you") if ask.answered_by == CLIENT_NAME else ask.answered_by

@@ -35,7 +35,7 @@ class MarkdownDocument(QTextDocument):
         self.formulas: DocumentFormulas | None = None
 
     def find_decorations(self) -> None:
-        """To be called when the text is complete."""
+        """Find the decorations, once the text is complete."""
         levels: list[int] = []
         boxes: list[int] = []
         block = self.begin()
@@ -61,7 +61,7 @@ def _bars(levels: list[int]) -> tuple[QuoteBar, ...]:
 
 
 def paint_decorations(painter: QPainter, document: MarkdownDocument, tokens: DesignTokens) -> None:
-    """In the coordinates of the document, which has been laid out."""
+    """Paint in the coordinates of the document, which has been laid out."""
     layout = document.documentLayout()
     for bar in document.bars:
         first = layout.blockBoundingRect(document.findBlockByNumber(bar.first))
@@ -75,7 +75,10 @@ def paint_decorations(painter: QPainter, document: MarkdownDocument, tokens: Des
 
 
 def _bottom(block: QTextBlock) -> float:
-    """Of its last line, which Qt leaves out of the rectangle of a paragraph whose lines may be higher than usual."""
+    """Return the bottom of the last line.
+
+    Qt leaves it out of the rectangle of a paragraph whose lines may be higher than usual.
+    """
     line = block.layout().lineAt(block.layout().lineCount() - 1)
     return block.layout().position().y() + line.y() + line.height() if line.isValid() else 0
 

@@ -106,7 +106,7 @@ def _can_stretch(element: ET.Element) -> bool:
 
 
 def _cost(element: ET.Element, builds: int) -> int:
-    """How many parts are built: those of a row with stretchy operators once more, to measure it (see `_Row`).
+    """Return the number of parts that are built: those of a row with stretchy operators count twice (see `_Row`).
 
     Deep ones count more, since their operators are higher and put together of pieces; so do those of long rows, where
     ziamath looks at all earlier parts for each.
@@ -138,15 +138,15 @@ class _Row(Mrow, tag="mrow"):
 
 
 class _Phantom(_Row, Mphantom, tag="mphantom"):  # pyright: ignore[reportUnusedClass] -- ziamath finds it by its tag
-    """As ziamath's, but measured like `_Row`."""
+    """The phantom element of ziamath, measured like `_Row`."""
 
 
 class _Padded(_Row, Mpadded, tag="mpadded"):  # pyright: ignore[reportUnusedClass] -- ziamath finds it by its tag
-    """As ziamath's, but measured like `_Row`."""
+    """The padding element of ziamath, measured like `_Row`."""
 
 
 class _Error(_Row, Merror, tag="merror"):  # pyright: ignore[reportUnusedClass] -- ziamath finds it by its tag
-    """As ziamath's, but measured like `_Row`."""
+    """The error element of ziamath, measured like `_Row`."""
 
 
 def _outlines(drawing: ET.Element) -> Iterator[Outline]:

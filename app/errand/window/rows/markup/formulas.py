@@ -98,7 +98,7 @@ class DocumentFormulas(QPyTextObject):
         self._room_below = metrics.descent() + metrics.lineSpacing() / 5
 
     def attach(self) -> None:
-        """To be called when the text is complete: a document that has a layout lays each change out."""
+        """Attach once the text is complete: a document that has a layout lays each change out."""
         self._document.documentLayout().registerHandler(FORMULA_TYPE, self)
 
     @property
@@ -144,7 +144,7 @@ class DocumentFormulas(QPyTextObject):
         return True
 
     def has_high(self, block: QTextBlock) -> bool:
-        """Whether the lines of a paragraph have to move apart for its formulas."""
+        """Return True if the lines of a paragraph have to move apart for its formulas."""
         formats = (fragment.charFormat() for fragment in object_fragments(block))
         return any(each.hasProperty(SOURCE) and self._is_high(each) for each in formats)
 
@@ -232,7 +232,7 @@ class DocumentFormulas(QPyTextObject):
 
 
 def _half_x_height(char_format: QTextCharFormat) -> float:
-    """As Qt calculates it."""
+    """Return half of the x-height, as Qt calculates it."""
     return QFontMetrics(char_format.font()).xHeight() / 2
 
 

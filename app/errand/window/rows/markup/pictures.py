@@ -141,7 +141,7 @@ class DocumentPictures(QPyTextObject):
         self._pixmaps[url] = pixmap
 
     def attach(self) -> None:
-        """To be called when the text is complete: a document that has a layout lays each change out."""
+        """Attach once the text is complete: a document that has a layout lays each change out."""
         block = self._document.begin()
         while block.isValid():
             if _has_picture(block):

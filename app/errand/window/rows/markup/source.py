@@ -73,7 +73,7 @@ class MarkedSource:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What a marker character stands for: where a range begins or ends, or a formula."""
+    """The meaning of a marker character: the begin or end of a range, or a formula."""
 
     kind: MarkKind | Literal["formula"]
     begins: bool = True

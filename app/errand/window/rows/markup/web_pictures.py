@@ -66,6 +66,6 @@ def parse_picture_link(link: str) -> tuple[PictureAction, str] | None:
 
 
 def address_of_link(link: str) -> str:
-    """What is shown and copied of a link."""
+    """Return the part of a link that is shown and copied."""
     parsed = parse_picture_link(link)
     return link if parsed is None else parsed[1]

@@ -151,7 +151,7 @@ def _argument(name: str, value: JsonValue) -> str:
 
 
 def whole_output(row: ToolCallRow) -> str:
-    """Of a sub-agent that has ended what it reported, also before the calls beside it are done."""
+    """Return the result, or the report of a sub-agent that has ended while the calls beside it still run."""
     if row.result is not None:
         return row.result.text
     task = row.sub_agent

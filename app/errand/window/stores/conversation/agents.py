@@ -104,7 +104,7 @@ class AgentStore(QObject):
             self._written[node.author] = node.id
 
     def position(self, agent: Agent) -> str | None:
-        """Where an agent writes: its head, or the newest node that it has written since."""
+        """Return the node below which an agent writes: its head, or the newest node that it has written since."""
         return self._written.get(agent.id, agent.head_id)
 
     def get(self, agent_id: str) -> Agent | None:
