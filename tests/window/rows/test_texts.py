@@ -14,7 +14,7 @@ from errand.client.conversation.rows import Row, Speaker
 from errand.client.texts.messages import message_markdown
 from errand.window.rows.base import RowView
 from errand.window.rows.code_view import CodeView
-from errand.window.rows.piece import Fence, parse_fence
+from errand.window.rows.markdown_view import Fence, parse_fence
 from errand.window.rows.text_view import TextView
 from errand.window.theme.theme import Theme
 from errand.window.widgets.highlighting import HighlightedRun, highlight

@@ -10,7 +10,7 @@ from errand.protocol.base import JsonObject
 from errand.window.rows.base import RowView
 from errand.window.rows.code_view import CodeView, find_links
 from errand.window.rows.disclosure import DisclosureButton
-from errand.window.rows.piece import TableView
+from errand.window.rows.markdown_view import TableView
 from tests.support.row_actions import KeptActions
 from tests.support.rows import reply, tool
 from tests.window.rows.conftest import WIDTH, MakeRowView, part

@@ -16,8 +16,8 @@ from errand.window.rows.base import (
     text_estimate,
 )
 from errand.window.rows.markdown import without_markup
+from errand.window.rows.markdown_view import MarkdownView
 from errand.window.rows.message_actions import KeepMarkView, add_message_entries
-from errand.window.rows.piece import PieceView
 from errand.window.theme.style import set_style
 from errand.window.theme.theme import Theme
 from errand.window.widgets.agent_dot import AgentDotView
@@ -29,7 +29,7 @@ class ReplyView(RowView[ReplyRow]):
         super().__init__(theme, actions, parent)
         self._row: ReplyRow | None = None
         self._is_open = False
-        self._piece = PieceView(theme, actions, self)
+        self._piece = MarkdownView(theme, actions, self)
         self._piece.opened.connect(self._on_opened)
         self._piece.resized.connect(self.resized)
         self._mark = KeepMarkView(theme, actions.context, self)

@@ -6,7 +6,7 @@ from errand.client.conversation.markdown_pieces import is_cut, parse_details
 from errand.client.conversation.rows import NoticeRow, ReplyRow, Row, UserRow
 from errand.window.rows.code_view import CodeView
 from errand.window.rows.markdown import code_fence, fragment_markdown, is_one_run, plain_text
-from errand.window.rows.piece import parse_fence
+from errand.window.rows.markdown_view import parse_fence
 from errand.window.rows.registry import kind_of
 from errand.window.rows.row_source import RowSource
 from errand.window.rows.text_view import TextView

@@ -16,7 +16,7 @@ from errand.window.widgets.picture_viewer import PictureViewer
 from errand.window.widgets.pictures import PictureLoader
 
 
-class PiecePictures(QObject):
+class MarkdownPictures(QObject):
     """Emits `changed` when a picture of the piece has another state, or was decoded."""
 
     changed = Signal()

@@ -1,4 +1,4 @@
-"""A piece of Markdown: text, a table, a code card, or details that open."""
+"""The view of a piece of Markdown: text, a table, a code card, or details that open."""
 
 import re
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from errand.window.rows.base import RowActions
 from errand.window.rows.code_view import CodeView
 from errand.window.rows.disclosure import DisclosureButton, LinePart, hit_count_parts
 from errand.window.rows.markdown import MAX_STYLED, markdown_document, without_markup
-from errand.window.rows.piece_pictures import PiecePictures
+from errand.window.rows.markdown_pictures import MarkdownPictures
 from errand.window.rows.text_view import TextView
 from errand.window.theme.style import paint_rounded, set_style
 from errand.window.theme.theme import Theme
@@ -128,7 +128,7 @@ def has_table(document: QTextDocument) -> bool:
     return any(isinstance(frame, QTextTable) for frame in document.rootFrame().childFrames())
 
 
-class PieceView(QWidget):
+class MarkdownView(QWidget):
     """Shows one piece after another. Emits `opened(is_open)` and `resized` when a person opens or wraps it.
 
     For code, open means that long lines wrap. `depth` counts the details around it.
@@ -144,7 +144,7 @@ class PieceView(QWidget):
         self._depth = depth
         self._prose = TextView(theme, tr("Reply"), self)
         self._prose.link.connect(self._on_link)
-        self._pictures = PiecePictures(theme, actions, self)
+        self._pictures = MarkdownPictures(theme, actions, self)
         self._pictures.changed.connect(self._on_picture_changed)
         self._shown: tuple[str, bool, bool] = ("", False, False)
         self._appended = ""  # the long plain text that is shown
@@ -248,7 +248,7 @@ class DetailsView(QWidget):
         self._details = Details("", "", is_open=False)
         self._is_streaming = False
         self._hit_count = 0
-        self._pieces: list[PieceView] = []
+        self._pieces: list[MarkdownView] = []
         self._line = DisclosureButton(theme, self, has_chevron=False)
         self._line.clicked.connect(self._on_clicked)
         self._content = QWidget(self)
@@ -290,7 +290,7 @@ class DetailsView(QWidget):
         pieces = split_markdown(self._details.body.strip("\n"))
         pieces = (*pieces[:_MAX_PIECES], *filter(None, ["".join(pieces[_MAX_PIECES:])]))
         while len(self._pieces) < len(pieces):
-            view = PieceView(self._theme, self._actions, self._content, depth=self._depth)
+            view = MarkdownView(self._theme, self._actions, self._content, depth=self._depth)
             view.resized.connect(self.resized)
             self._pieces.append(view)
             self._inside.addWidget(view)
