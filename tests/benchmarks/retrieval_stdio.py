@@ -71,7 +71,7 @@ class Store:
     async def find(self, query: str, limit: int) -> list[str]:
         """The ids of the best entries, best first."""
         found = await self._search.find(read_question(query), limit, CancelSignal())
-        return [one.found.entry.id for one in found.candidates]
+        return [one.entry.entry.id for one in found.candidates]
 
 
 class Retrieval:

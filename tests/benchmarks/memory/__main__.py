@@ -71,7 +71,7 @@ async def cases_of(history: History, embedder: Embedder) -> list[Case]:
         for one, vector in zip(questions, asked, strict=True):
             nearness = {hit.number: hit.score for hit in await vectors.search(vector, NEAREST)}
             question = read_question(one.text)
-            words = word_hits(question.words, index)
+            words = word_hits(question.terms, index)
             candidates = rank(
                 question, proposed(index, words, nearness), words, nearness, index.entries, max(READ, _FITTED)
             )
@@ -81,7 +81,7 @@ async def cases_of(history: History, embedder: Embedder) -> list[Case]:
 
 
 def by_ranking(case: Case) -> list[int]:
-    return [one.found.entry.number for one in case.candidates]
+    return [one.entry.entry.number for one in case.candidates]
 
 
 def by_vectors(case: Case) -> list[int]:
@@ -147,9 +147,9 @@ def fitted(cases: Sequence[Case]) -> Features:
 
 def _sample(case: Case) -> list[tuple[tuple[float, ...], bool]]:
     return [
-        (one.features, one.found.entry.number in case.gold)
+        (one.features, one.entry.entry.number in case.gold)
         for place, one in enumerate(case.candidates)
-        if place < _FITTED or one.found.entry.number in case.gold
+        if place < _FITTED or one.entry.entry.number in case.gold
     ]
 
 

@@ -65,7 +65,7 @@ def _blocks(turns: Iterable[Entry]) -> list[list[Entry]]:
 
 def _page(parts: Sequence[Entry], before: Sequence[Entry], padding: Sequence[str], rnd: random.Random) -> str:
     """What the agents and tools said, in its order, between points that say something on the same subject."""
-    topics = [word for word in read_question(before[0].text).words if word.isalpha()] if before else []
+    topics = [word for word in read_question(before[0].text).terms if word.isalpha()] if before else []
     rnd.shuffle(topics)
     topics = topics[:_TOPICS]
     lines = [part.text for part in parts]

@@ -96,7 +96,7 @@ def test_states_of_vectors_are_noted_for_this_index_alone_and_never_undo_a_pruni
     assert vector_states.set_states(index.identity(), (1, 2, 9), "made", index) == {2}
     assert vector_states.set_states("another", (3,), "made", index) == {3}
     assert vector_states.counts(index) == {"pruned": 1, "made": 1, "wanted": 1}
-    identity, wanted = vector_states.wanted(10, index)
+    identity, wanted = vector_states.waiting_entries(10, index)
     assert (identity, [one.entry.number for one in wanted]) == (index.identity(), [3])
 
 

@@ -15,7 +15,7 @@ from errand.engine.memory.question import (
 
 def test_words_that_say_nothing_are_left_out_and_the_others_keep_their_order() -> None:
     question = read_question("What did Mara's sister say about the leaking boiler?")
-    assert question.words == ("mara", "sister", "leaking", "boiler")
+    assert question.terms == ("mara", "sister", "leaking", "boiler")
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_a_question_is_about_the_one_who_asks_if_it_says_so() -> None:
 
 
 def test_a_question_of_any_length_is_read_in_bounded_time() -> None:
-    assert len(read_question("on 5 march in may of " * 50_000).words) <= 64
+    assert len(read_question("on 5 march in may of " * 50_000).terms) <= 64
 
 
 @pytest.mark.parametrize(

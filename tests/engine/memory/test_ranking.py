@@ -38,12 +38,12 @@ def ranked(
     def read(numbers: Iterable[int]) -> list[IndexedEntry]:
         return [by_number[number] for number in numbers]
 
-    heads = [EntryHead(*one.place, one.entry.number, one.entry.role, one.entry.at.timestamp()) for one in found]
+    heads = [EntryHead(*one.location, one.entry.number, one.entry.role, one.entry.at.timestamp()) for one in found]
     return rank(question, heads, words, nearness or {}, read, weights=weights)
 
 
 def order(found: list[IndexedEntry], words: WordHits = NO_WORDS, nearness: dict[int, float] | None = None) -> list[int]:
-    return [one.found.entry.number for one in ranked(found, words, nearness)]
+    return [one.entry.entry.number for one in ranked(found, words, nearness)]
 
 
 def test_without_vectors_the_words_decide() -> None:
@@ -90,7 +90,7 @@ def test_what_only_repeats_the_question_comes_after_what_says_more() -> None:
 def test_what_has_the_form_of_the_answer_comes_first(question: str, answer: str, other: str) -> None:
     found = entries(answer, other)
     best = ranked(found, WordHits({1: 2.0, 2: 2.0}, {}), question=read_question(question))
-    assert [one.found.entry.number for one in best] == [1, 2]
+    assert [one.entry.entry.number for one in best] == [1, 2]
 
 
 def test_what_a_person_said_comes_first_if_the_question_says_i() -> None:
@@ -98,20 +98,20 @@ def test_what_a_person_said_comes_first_if_the_question_says_i() -> None:
     agent = replace(agent, entry=replace(agent.entry, role="agent"))
     words = WordHits({1: 2.0, 2: 2.0}, {})
     (first, second) = ranked([user, agent], words, question=read_question("What did I say of the boiler?"))
-    assert first.found is user and second.features.speaker == 0.0
+    assert first.entry is user and second.features.speaker == 0.0
 
 
 def test_a_hit_counts_for_the_turns_near_it_less_with_each_turn_between() -> None:
     found = entries(*["So it is."] * 4, "The boiler leaks.", *["So it is."] * 2)
     found += entries("So it is.", conversation="c2", first=8)
-    near = {one.found.entry.number: round(one.features.near, 3) for one in ranked(found, WordHits({5: 2.0}, {}))}
+    near = {one.entry.entry.number: round(one.features.near, 3) for one in ranked(found, WordHits({5: 2.0}, {}))}
     assert near == {1: 0.512, 2: 0.64, 3: 0.8, 4: 1.0, 5: 0.0, 6: 1.0, 7: 0.8, 8: 0.0}
 
 
 def test_turns_that_were_not_found_count_as_turns_between() -> None:
     found = [one for one in entries(*["The boiler."] * 4) if one.position in (0, 3)]
     best = ranked(found, WordHits({1: 2.0}, {}))
-    assert {one.found.entry.number: round(one.features.near, 3) for one in best} == {1: 0.0, 4: 0.64}
+    assert {one.entry.entry.number: round(one.features.near, 3) for one in best} == {1: 0.0, 4: 0.64}
 
 
 def test_texts_are_read_of_the_best_only() -> None:

@@ -34,7 +34,7 @@ class Memory:
 
     async def find(self, question: str, limit: int = 10) -> list[str]:
         found = await self.search.find(read_question(question), limit, CancelSignal())
-        return [one.found.entry.id for one in found.candidates]
+        return [one.entry.entry.id for one in found.candidates]
 
 
 @pytest.fixture

@@ -33,15 +33,15 @@ _PACKAGE = "fastembed"
 MODEL_FILES = ("model.onnx", "tokenizer.json", "tokenizer_config.json")
 MODEL_SOURCE = "https://huggingface.co/Qdrant/all-MiniLM-L6-v2-onnx"
 _TIMEOUT_S = 60.0
-# The model reads 256 tokens, about 1,000 characters of English; what no tokenizer would reach is not sent.
+# The model reads 256 tokens, about 1,000 characters of English; text that no tokenizer would reach is not sent.
 _MAX_TEXT_LENGTH = 4_096
 _WHITE_SPACE = re.compile(r"[ \t\r\n]+")
-# Texts are sent in batches that take about 0.1 s: a query waits for one at most. Long ones gain nothing from company.
+# Texts are sent in batches that take about 0.1 s: a query waits for one at most. Batches do not speed up long texts.
 _BATCH, _BATCH_BYTES = 8, 1_024
 # While throttled, background texts get a fifth of the time.
 _REST = 4.0
 _MAX_ANSWER_BYTES = 16 * 1024 * 1024
-# Nothing is fetched: without a network the library would try for 39 s.
+# The library downloads nothing: without a network it would try for 39 s.
 _OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "TOKENIZERS_PARALLELISM": "false"}
 _NO_ANSWER = (asyncio.IncompleteReadError, msgspec.DecodeError, OSError)
 
@@ -62,9 +62,9 @@ class _Process:
 
 
 class Embedder:
-    """One for the engine; several calls take turns, batch by batch. The process ends `idle_s` after its last use.
+    """The embedder of the engine; calls take turns, batch by batch. The process ends `idle_s` after its last use.
 
-    `folder` is where the model lies now. While `throttled` (tasks run), background texts leave the processor free for
+    `folder` returns where the model is now. While `throttled` (tasks run), background texts leave the processor free
     most of the time.
     """
 
@@ -85,7 +85,7 @@ class Embedder:
         return self._process.child.pid if self._process is not None else None
 
     async def embed(self, texts: tuple[str, ...], cancel: CancelSignal, background: bool = False) -> tuple[Vector, ...]:
-        """A vector of 384 numbers for each text, of length 1. Of a long text, the first 256 tokens count.
+        """Return a vector of 384 numbers for each text, of length 1. Of a long text, the first 256 tokens count.
 
         With `background`, all other calls go first, and `throttled` applies. Raises `ToolError`, which says how to get
         what is missing; also when `cancel` is set, which ends the process.
@@ -106,23 +106,23 @@ class Embedder:
         self._is_closed = True
         self._stop_idle()
         await self._end()
-        async with self._lock:  # what uses the process, or ends it, has seen that it is gone
+        async with self._lock:  # by then, calls that use or end the process have noticed that it is gone
             self._stop_idle()
 
     async def _embed_all(self, texts: tuple[str, ...], background: bool) -> tuple[Vector, ...]:
-        """The shortest first: texts of one batch are padded to its longest."""
-        cut = [_cut(text) for text in texts]
-        found: dict[int, Vector] = {}
+        """Return the vectors. The shortest texts go first: those of a batch are padded to its longest."""
+        shortened = [_encoded_start(text) for text in texts]
+        vectors_by_number: dict[int, Vector] = {}
         with nullcontext() if background else self._urgently():
-            for batch in _batches([len(data) for data in cut]):
+            for batch in _batches([len(data) for data in shortened]):
                 if background:
                     await self._none_urgent.wait()
                 began = time.monotonic()
-                vectors = await self._embed(tuple(cut[number].decode() for number in batch))
-                found.update(zip(batch, vectors, strict=True))
-                if background and self.throttled and len(found) < len(texts):
+                vectors = await self._embed(tuple(shortened[number].decode() for number in batch))
+                vectors_by_number.update(zip(batch, vectors, strict=True))
+                if background and self.throttled and len(vectors_by_number) < len(texts):
                     await asyncio.sleep(_REST * (time.monotonic() - began))
-        return tuple(found[number] for number in range(len(texts)))
+        return tuple(vectors_by_number[number] for number in range(len(texts)))
 
     @contextmanager
     def _urgently(self) -> Generator[None]:
@@ -142,7 +142,7 @@ class Embedder:
             self._stop_idle()
             try:
                 async with asyncio.timeout(_TIMEOUT_S):
-                    answer = await self._asked(texts)
+                    answer = await self._ask_again_once(texts)
             except TimeoutError as error:
                 await self._end()
                 raise ToolError(
@@ -166,8 +166,8 @@ class Embedder:
             )
         return answer.vectors
 
-    async def _asked(self, texts: tuple[str, ...]) -> _Answer:
-        """Asks once more if the process of earlier calls was ended meanwhile, by somebody or for want of memory."""
+    async def _ask_again_once(self, texts: tuple[str, ...]) -> _Answer:
+        """Ask, and once more if the process of earlier calls has ended meanwhile, for instance for lack of memory."""
         was_there = self._process is not None
         try:
             return await self._ask(texts)
@@ -223,13 +223,13 @@ def _cancel(work: "asyncio.Task[tuple[Vector, ...]]") -> None:
     work.cancel()
 
 
-def _cut(text: str) -> bytes:
-    """What of a text is sent: characters that are not valid in UTF-8 are replaced."""
+def _encoded_start(text: str) -> bytes:
+    """Return the beginning of a text as it is sent: characters that are not valid in UTF-8 are replaced."""
     return _WHITE_SPACE.sub(" ", text[: 4 * _MAX_TEXT_LENGTH])[:_MAX_TEXT_LENGTH].encode(errors="replace")
 
 
 def _batches(sizes: Sequence[int]) -> Iterator[Sequence[int]]:
-    """The numbers of texts with these sizes, in batches of like sizes, the smallest first."""
+    """Yield the numbers of texts with these sizes, in batches of like sizes, the smallest first."""
     batch: list[int] = []
     for number in sorted(range(len(sizes)), key=lambda number: sizes[number]):
         if batch and (len(batch) == _BATCH or (len(batch) + 1) * sizes[number] > _BATCH_BYTES):
@@ -241,19 +241,19 @@ def _batches(sizes: Sequence[int]) -> Iterator[Sequence[int]]:
 
 
 def is_installed() -> bool:
-    """True if the package that runs the model is there."""
+    """Return True if the package that runs the model is there."""
     return find_spec(_PACKAGE) is not None
 
 
 def folder_of_model(setting: str, paths: Paths) -> Path:
-    """The folder that a person set, else that of the data directory."""
+    """Return the folder that a person set, else that of the data directory."""
     return Path(setting).expanduser() if setting else paths.embedding
 
 
 def _installed(folder: Path) -> Path:
-    """The folder in which the package lies. Raises `ToolError` that says how to get what is missing."""
-    found = find_spec(_PACKAGE)
-    if found is None or found.origin is None:
+    """Return the folder in which the package lies. Raises `ToolError` that says how to get what is missing."""
+    spec = find_spec(_PACKAGE)
+    if spec is None or spec.origin is None:
         raise ToolError(
             "Embedding needs the package fastembed, which is not installed. Install it into Errand's own Python: "
             "pip install 'errand-desktop[memory]'",
@@ -266,11 +266,11 @@ def _installed(folder: Path) -> Path:
             f"{MODEL_SOURCE} into it, or set `embedding_folder` to where they are.",
             "no embedding model",
         )
-    return Path(found.origin).parents[1]
+    return Path(spec.origin).parents[1]
 
 
 async def _started(folder: Path, packages: Path) -> _Process:
-    """The process, whose model is being loaded. It runs our code and the library alone, so it has no sandbox."""
+    """Return the process, whose model is being loaded. It runs our code and the library alone, so it has no sandbox."""
     adopt_orphans()
     command = [sys.executable, "-I", embedding_child.__file__, str(folder), str(packages)]
     launch = await prepare_launch(command, folder, {**without_secrets(os.environ), **_OFFLINE}, None)

@@ -82,7 +82,7 @@ def _answer(model: _Model, texts: list[str]) -> dict[str, object]:
 
 
 def _rounded(vector: list[float]) -> list[float]:
-    """One with numbers that are none, which JSON cannot tell, as zeros: it has no direction either."""
+    """Return the rounded vector; zeros for one with NaN, which JSON cannot hold: neither has a direction."""
     return [round(number, _DIGITS) for number in vector] if all(map(isfinite, vector)) else [0.0] * len(vector)
 
 
@@ -92,7 +92,7 @@ def _send(connection: socket.socket, message: dict[str, object]) -> None:
 
 
 def _receive(connection: socket.socket) -> list[str] | None:
-    """The next texts; None at the end."""
+    """Return the next texts; None at the end."""
     head = connection.recv(4, socket.MSG_WAITALL)
     if len(head) < 4:
         return None

@@ -36,7 +36,7 @@ class MemoryEntry:
 def entry_of(
     node: Node, number: int, folder: str, names: Mapping[str, str], redact: Callable[[str], str]
 ) -> MemoryEntry | None:
-    """The entry of a finished node; None if it says nothing. `names` are those of agents by id.
+    """Return the entry of a finished node; None if it says nothing. `names` are those of agents by id.
 
     `folder` is the workspace of the conversation. Secrets are redacted.
     """

@@ -1,4 +1,4 @@
-"""The facts that every task is told: checks, adds, changes and removes them, and selects those for a task."""
+"""The facts that every task gets: checks, adds, changes and removes them, and selects those for a task."""
 
 import asyncio
 import unicodedata
@@ -27,7 +27,7 @@ MAX_PINNED = 100
 MAX_PROPOSED = 50
 MAX_PROPOSED_BY_TASK = 5
 
-# They reverse the direction of what follows.
+# These characters reverse the direction of the text after them.
 _DIRECTIONS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
@@ -42,9 +42,9 @@ class FactDraft:
     node_id: str = ""
 
 
-def checked_text(given: str) -> str:
-    """The text in one line, without characters that nobody sees. Raises `InvalidParams` with the reason."""
-    text = " ".join(without_hidden(given).split())
+def checked_text(typed: str) -> str:
+    """Return the text in one line, without characters that nobody sees. Raises `InvalidParams` with the reason."""
+    text = " ".join(without_hidden(typed).split())
     if not text:
         raise InvalidParams("text: a fact is a sentence or a short paragraph; this one is empty.")
     if len(text) > MAX_FACT_LENGTH:
@@ -59,7 +59,7 @@ def checked_text(given: str) -> str:
 
 
 def checked_folder(scope: FactScope, folder: str | None) -> str:
-    """The folder of a fact with this scope. Raises `InvalidParams` if there is none, or one that does not belong."""
+    """Return the folder of a fact with this scope. Raises `InvalidParams` if it is missing, or not allowed."""
     if scope == "folder" and not folder:
         raise InvalidParams("folder: name the folder that the fact is about by its absolute path.")
     if scope != "folder" and folder:
@@ -78,11 +78,11 @@ class Facts:
         self._lock = asyncio.Lock()
 
     async def all(self) -> tuple[Fact, ...]:
-        """Pinned and proposed ones, oldest first."""
+        """Return the pinned and the proposed facts, oldest first."""
         return await self._database.facts.all()
 
     async def for_task(self, workspace: Path) -> tuple[Fact, ...]:
-        """The pinned facts for a task in this folder, oldest first, without secrets."""
+        """Return the pinned facts for a task in this folder, oldest first, without secrets."""
         chosen = [
             fact
             for fact in await self.all()
@@ -100,14 +100,14 @@ class Facts:
     async def pin(self, draft: FactDraft, fact_id: str, by: str) -> Fact:
         """Pin a new fact under this id. One with the id is returned as it is; an equal one is pinned instead."""
         async with self._lock:
-            known = await self.all()
-            existing = _with_id(known, fact_id) or _equal(known, draft.text, draft.scope, draft.folder)
+            all_facts = await self.all()
+            existing = _with_id(all_facts, fact_id) or _equal(all_facts, draft.text, draft.scope, draft.folder)
             if existing is None:
                 fact = _new(fact_id, draft, "pinned", by)
-                return await self._save(fact, "pinned", by, known)
+                return await self._save(fact, "pinned", by, all_facts)
             if existing.status == "pinned":
                 return existing
-            return await self._save(msgspec.structs.replace(existing, status="pinned"), "accepted", by, known)
+            return await self._save(msgspec.structs.replace(existing, status="pinned"), "accepted", by, all_facts)
 
     async def change(
         self, fact_id: str, by: str, *, text: str | None, scope: FactScope | None, folder: str | None
@@ -117,8 +117,8 @@ class Facts:
         `folder` is a real path, for the scope `folder`.
         """
         async with self._lock:
-            known = await self.all()
-            before = _with_id(known, fact_id)
+            all_facts = await self.all()
+            before = _with_id(all_facts, fact_id)
             if before is None:
                 raise _not_there(fact_id)
             scope = before.scope if scope is None else scope
@@ -129,10 +129,10 @@ class Facts:
             fact = msgspec.structs.replace(before, status="pinned", text=text, scope=scope, folder=folder)
             if fact == before:
                 return before
-            other = _equal(known, fact.text, fact.scope, fact.folder)
+            other = _equal(all_facts, fact.text, fact.scope, fact.folder)
             if other is not None and other.id != fact.id:
                 raise Conflict("There is the same fact already. Remove one of the two.")
-            return await self._save(fact, "edited" if before.status == "pinned" else "accepted", by, known)
+            return await self._save(fact, "edited" if before.status == "pinned" else "accepted", by, all_facts)
 
     async def unpin(self, fact_id: str, by: str) -> None:
         """Remove a fact, or decline a proposed one. Raises `NotFound`."""
@@ -149,20 +149,20 @@ class Facts:
         Raises `Conflict` if too many proposals wait.
         """
         async with self._lock:
-            known = await self.all()
-            existing = _equal(known, draft.text, draft.scope, draft.folder)
+            all_facts = await self.all()
+            existing = _equal(all_facts, draft.text, draft.scope, draft.folder)
             if existing is not None:
                 return existing, False
             fact = _new(new_id("fact"), draft, "proposed", by)
-            return await self._save(fact, "proposed", by, known), True
+            return await self._save(fact, "proposed", by, all_facts), True
 
-    async def _save(self, fact: Fact, action: MemoryAction, by: str, known: tuple[Fact, ...]) -> Fact:
-        others = sum(one.status == fact.status and one.id != fact.id for one in known)
+    async def _save(self, fact: Fact, action: MemoryAction, by: str, all_facts: tuple[Fact, ...]) -> Fact:
+        others = sum(other.status == fact.status and other.id != fact.id for other in all_facts)
         if fact.status == "pinned" and others >= MAX_PINNED:
             raise Conflict(f"{MAX_PINNED} facts are pinned, which is the most. Remove one first, or join some.")
         if fact.status == "proposed" and others >= MAX_PROPOSED:
             raise Conflict(f"{MAX_PROPOSED} proposed facts wait for a person already, which is the most.")
-        if _with_id(known, fact.id) is not None:
+        if _with_id(all_facts, fact.id) is not None:
             await self._supersede(FactUpdate(fact=fact), fact, action, by)
         else:
             self._log.publish(FactUpdate(fact=fact), also=(memory_log.add(action, by, _about(fact)),))
@@ -177,7 +177,7 @@ class Facts:
 
 
 class FactProposals:
-    """What the agent of one task proposes. `position` is where it is now."""
+    """The proposals of the agent of one task. `position` returns where it is now."""
 
     def __init__(self, facts: Facts, task: Task, agent: str, position: Callable[[], Position]) -> None:
         self._facts = facts
@@ -188,7 +188,7 @@ class FactProposals:
 
     async def propose(self, text: str, scope: FactScope) -> Proposal:
         """Store a fact until a person accepts it. Raises `InvalidParams` and `Conflict` with what is wrong."""
-        text, place = checked_text(text), self._position()
+        text, position = checked_text(text), self._position()
         if self._facts.has_secret(text):
             raise InvalidParams("text: it holds what looks like a key or a password. Those are never remembered.")
         if self._count >= MAX_PROPOSED_BY_TASK:
@@ -196,7 +196,7 @@ class FactProposals:
                 f"This task has proposed {MAX_PROPOSED_BY_TASK} facts, which is the most. Go on with the work."
             )
         folder = self._workspace if scope == "folder" else ""
-        draft = FactDraft(text, scope, folder, place.conversation_id, place.node_id or "")
+        draft = FactDraft(text, scope, folder, position.conversation_id, position.node_id or "")
         self._count += 1  # before the wait: calls of one reply run in parallel
         is_new = False
         try:
@@ -220,14 +220,14 @@ def _new(fact_id: str, draft: FactDraft, status: FactStatus, by: str) -> Fact:
     )
 
 
-def _with_id(known: tuple[Fact, ...], fact_id: str) -> Fact | None:
-    return next((fact for fact in known if fact.id == fact_id), None)
+def _with_id(facts: tuple[Fact, ...], fact_id: str) -> Fact | None:
+    return next((fact for fact in facts if fact.id == fact_id), None)
 
 
-def _equal(known: tuple[Fact, ...], text: str, scope: FactScope, folder: str) -> Fact | None:
-    """One that says the same for the same place, in capitals or not."""
+def _equal(facts: tuple[Fact, ...], text: str, scope: FactScope, folder: str) -> Fact | None:
+    """Return the fact with the same text, whatever its case, for the same scope and folder."""
     sought = (text.casefold(), scope, folder)
-    return next((fact for fact in known if (fact.text.casefold(), fact.scope, fact.folder) == sought), None)
+    return next((fact for fact in facts if (fact.text.casefold(), fact.scope, fact.folder) == sought), None)
 
 
 def _not_there(fact_id: str) -> NotFound:
@@ -235,5 +235,5 @@ def _not_there(fact_id: str) -> NotFound:
 
 
 def _about(fact: Fact) -> str:
-    """For the audit, so without the text."""
+    """Return how the audit names a fact: without its text."""
     return f"{fact.id} ({fact.folder or fact.scope})"

@@ -12,7 +12,7 @@ from errand.engine.memory.entries import MemoryEntry
 from errand.engine.memory.vectors.base import VectorFilter
 from errand.protocol.blocks import MemoryRole
 
-# Below it, a turn is often an answer whose words stand in its neighbours.
+# A shorter turn is often an answer whose subject is in the turns around it.
 SHORT_WORDS = 40
 _MAX_NEIGHBOUR_LENGTH = 400
 _WORD = re.compile(r"\w+")
@@ -68,11 +68,11 @@ class IndexedEntry:
 
     entry: MemoryEntry
     position: int
-    words: int
+    word_count: int
     has_vector: bool = False
 
     @property
-    def place(self) -> Place:
+    def location(self) -> Place:
         return self.entry.conversation_id, self.position
 
 
@@ -92,7 +92,7 @@ class WordIndex:
     def __init__(self, file: Path) -> None:
         self.connection = sqlite3.connect(file, isolation_level=None, check_same_thread=False)
         try:
-            version = self._one("PRAGMA user_version")
+            version = self._number_from("PRAGMA user_version")
             if version not in (0, _VERSION):
                 raise IndexOutdated
             self.connection.executescript(_OPEN if version else f"{_OPEN}{_SCHEMA}")
@@ -104,13 +104,13 @@ class WordIndex:
         self.connection.close()
 
     def add(self, entries: Iterable[MemoryEntry]) -> None:
-        """In order of time within each conversation. Entries that are there already are left as they are."""
+        """Add entries, which come in order of time within each conversation. Existing ones stay as they are."""
         new = {entry.id: entry for entry in entries}
         by_conversation: dict[str, list[MemoryEntry]] = {}
         with Transaction(self.connection):
-            known = self.known(new)
+            known_ids = self.stored_ids(new)
             for entry in new.values():
-                if entry.id not in known:
+                if entry.id not in known_ids:
                     by_conversation.setdefault(entry.conversation_id, []).append(entry)
             for conversation_id, its in by_conversation.items():
                 self._append(conversation_id, its)
@@ -134,12 +134,12 @@ class WordIndex:
     def entries(
         self, numbers: Iterable[int], condition: str = "", values: Sequence[str | float] = ()
     ) -> list[IndexedEntry]:
-        """Those of these numbers for which the condition holds, too."""
+        """Return the entries with these numbers for which the condition holds too."""
         also = f" AND {condition}" if condition else ""
         return [
-            one
+            entry
             for part in _parts(numbers)
-            for one in self.select(f"number IN ({_marks(part)}){also}", (*part, *values))
+            for entry in self.select(f"number IN ({_marks(part)}){also}", (*part, *values))
         ]
 
     def heads(self, numbers: Iterable[int]) -> list[EntryHead]:
@@ -149,60 +149,60 @@ class WordIndex:
             for row in self.connection.execute(f"SELECT {_HEAD} FROM entries WHERE number IN ({_marks(part)})", part)
         ]
 
-    def heads_beside(self, heads: Iterable[EntryHead], where: VectorFilter | None = None) -> list[EntryHead]:
-        """Those of the turns before and after each that the filter lets through."""
-        beside = {(head.conversation_id, head.position + step) for head in heads for step in (-1, 1)}
-        return [EntryHead(*row) for rows in self._at(beside, _HEAD, where) for row in rows]
+    def neighbour_heads(self, heads: Iterable[EntryHead], where: VectorFilter | None = None) -> list[EntryHead]:
+        """Return the turns before and after each that the filter lets through."""
+        neighbours = {(head.conversation_id, head.position + step) for head in heads for step in (-1, 1)}
+        return [EntryHead(*row) for rows in self._at(neighbours, _HEAD, where) for row in rows]
 
-    def at_places(self, places: Iterable[Place]) -> list[IndexedEntry]:
-        """The entries at these positions of conversations, where there are any."""
-        return [_indexed(row) for rows in self._at(places, _INDEXED) for row in rows]
+    def entries_at(self, locations: Iterable[Place]) -> list[IndexedEntry]:
+        """Return the entries at these positions of conversations, where there are any."""
+        return [_indexed(row) for rows in self._at(locations, _INDEXED) for row in rows]
 
     def select(self, condition: str, values: Sequence[str | int | float]) -> list[IndexedEntry]:
-        """The entries for which an SQL condition holds; it may end with an order and a limit."""
+        """Return the entries for which an SQL condition holds; it may end with an order and a limit."""
         rows = self.connection.execute(f"SELECT {_INDEXED} FROM entries WHERE {condition}", values)
         return list(map(_indexed, rows))
 
     def next_number(self) -> int:
-        """A number that no entry ever had."""
-        return int(self._one("SELECT coalesce(max(seq), 0) + 1 FROM sqlite_sequence WHERE name = 'entries'"))
+        """Return a number that no entry ever had."""
+        return int(self._number_from("SELECT coalesce(max(seq), 0) + 1 FROM sqlite_sequence WHERE name = 'entries'"))
 
     def identity(self) -> str:
-        """That of this file: one that is made anew has another, and gives the same numbers to other entries."""
+        """Return the identity of this file: a new file has another, and gives the same numbers to other entries."""
         return self.state("identity")
 
     def state(self, name: str) -> str:
-        """What was noted under a name; empty if nothing was."""
+        """Return the value that was stored under a name; empty if there is none."""
         row = self.connection.execute("SELECT value FROM state WHERE name = ?", (name,)).fetchone()
         return str(row[0]) if row else ""
 
     def set_state(self, name: str, value: str) -> None:
         self.connection.execute("INSERT OR REPLACE INTO state VALUES (?, ?)", (name, value))
 
-    def known(self, ids: Collection[str]) -> frozenset[str]:
-        """Those of these ids that have an entry."""
-        found = (
+    def stored_ids(self, ids: Collection[str]) -> frozenset[str]:
+        """Return the ids that have an entry."""
+        rows_by_part = (
             self.connection.execute(f"SELECT id FROM entries WHERE id IN ({_marks(part)})", part)
             for part in _parts(ids)
         )
-        return frozenset(row[0] for rows in found for row in rows)
+        return frozenset(row[0] for rows in rows_by_part for row in rows)
 
-    def _at(self, places: Iterable[Place], columns: str, where: VectorFilter | None = None) -> list[sqlite3.Cursor]:
+    def _at(self, locations: Iterable[Place], columns: str, where: VectorFilter | None = None) -> list[sqlite3.Cursor]:
         condition, values = sql_condition(where)
         also = f" AND {condition}" if condition else ""
         return [
             self.connection.execute(
                 _AT.format(places=", ".join(["(?, ?)"] * len(part)), columns=columns, also=also),
-                [*(value for place in part for value in place), *values],
+                [*(value for location in part for value in location), *values],
             )
-            for part in _parts(places)
+            for part in _parts(locations)
         ]
 
-    def _one(self, query: str) -> int:
+    def _number_from(self, query: str) -> int:
         return int(self.connection.execute(query).fetchone()[0])
 
     def _append(self, conversation_id: str, entries: Sequence[MemoryEntry]) -> None:
-        """Together: each window is written once, when the neighbours of its entry are there."""
+        """Append entries together, so that each window is written once, when its neighbours exist."""
         before = self.select("conversation_id = ? ORDER BY position DESC LIMIT 1", (conversation_id,))
         self._drop_windows(before)
         start = before[0].position + 1 if before else 0
@@ -218,36 +218,43 @@ class WordIndex:
         self._insert_windows((*before, *added))
 
     def _remove(self, removed: Sequence[IndexedEntry]) -> None:
-        gone = {one.place for one in removed}
-        around = {(conversation_id, at + step) for conversation_id, at in gone for step in (-1, 1)} - gone
-        left = self.at_places(around)
-        self._drop_windows((*left, *removed))
-        for one in removed:
-            self._delete("entry_words", one.entry.number, _own(one.entry))
+        removed_locations = {indexed.location for indexed in removed}
+        around = {
+            (conversation_id, at + step) for conversation_id, at in removed_locations for step in (-1, 1)
+        } - removed_locations
+        neighbours = self.entries_at(around)
+        self._drop_windows((*neighbours, *removed))
+        for indexed in removed:
+            self._delete("entry_words", indexed.entry.number, _own(indexed.entry))
         self.connection.execute(
-            f"DELETE FROM entries WHERE number IN ({_marks(removed)})", [one.entry.number for one in removed]
+            f"DELETE FROM entries WHERE number IN ({_marks(removed)})", [indexed.entry.number for indexed in removed]
         )
-        self._insert_windows(left)
+        self._insert_windows(neighbours)
 
     def _insert_windows(self, entries: Sequence[IndexedEntry]) -> None:
-        for one, window in self._windows(entries):
-            self._insert("window_words", one.entry.number, window)
+        for indexed, window in self._windows(entries):
+            self._insert("window_words", indexed.entry.number, window)
 
     def _drop_windows(self, entries: Sequence[IndexedEntry]) -> None:
-        """Before anything changes: without its content, FTS5 must be told what it is to remove."""
-        for one, window in self._windows(entries):
-            self._delete("window_words", one.entry.number, window)
+        """Remove windows, before anything changes: this FTS5 has no content, so it needs the text to remove."""
+        for indexed, window in self._windows(entries):
+            self._delete("window_words", indexed.entry.number, window)
 
     def _windows(self, entries: Sequence[IndexedEntry]) -> list[tuple[IndexedEntry, str]]:
-        """The text of each short entry with its neighbours."""
-        short = [one for one in entries if one.words < SHORT_WORDS]
-        places = {(one.entry.conversation_id, one.position + step) for one in short for step in (-1, 1)}
-        near = {one.place: _own(one.entry)[:_MAX_NEIGHBOUR_LENGTH] for one in self.at_places(places)}
+        """Return the text of each short entry with its neighbours."""
+        short = [indexed for indexed in entries if indexed.word_count < SHORT_WORDS]
+        neighbour_locations = {
+            (indexed.entry.conversation_id, indexed.position + step) for indexed in short for step in (-1, 1)
+        }
+        near = {
+            indexed.location: _own(indexed.entry)[:_MAX_NEIGHBOUR_LENGTH]
+            for indexed in self.entries_at(neighbour_locations)
+        }
         windows: list[tuple[IndexedEntry, str]] = []
-        for one in short:
-            conversation_id, at = one.place
+        for indexed in short:
+            conversation_id, at = indexed.location
             before, after = near.get((conversation_id, at - 1), ""), near.get((conversation_id, at + 1), "")
-            windows.append((one, "\n".join((before, _own(one.entry), after))))
+            windows.append((indexed, "\n".join((before, _own(indexed.entry), after))))
         return windows
 
     def _insert(self, table: str, number: int, text: str) -> None:
@@ -272,19 +279,19 @@ class Transaction:
 
 
 def sql_condition(where: VectorFilter | None) -> tuple[str, list[str | float]]:
-    """The filter as an SQL condition on entries, and its values. Empty without a condition."""
+    """Return the filter as an SQL condition on entries, and its values. Empty without a condition."""
     if where is None:
         return "", []
     conditions: list[str] = []
     values: list[str | float] = []
-    for column, wanted in (
+    for column, allowed in (
         ("conversation_id", where.conversations),
         ("folder", where.folders),
         ("role", where.kinds),
     ):
-        if wanted:
-            conditions.append(f"{column} IN ({_marks(wanted)})")
-            values += wanted
+        if allowed:
+            conditions.append(f"{column} IN ({_marks(allowed)})")
+            values += allowed
     if where.not_conversations:
         conditions.append(f"conversation_id NOT IN ({_marks(where.not_conversations)})")
         values += where.not_conversations
@@ -296,16 +303,16 @@ def sql_condition(where: VectorFilter | None) -> tuple[str, list[str | float]]:
 
 
 def _indexed(row: tuple[int, str, str, str, MemoryRole, float, str, str, int, int, int]) -> IndexedEntry:
-    number, key, conversation, speaker, role, at, text, folder, position, words, has_vector = row
+    number, key, conversation, speaker, role, at, text, folder, position, word_count, has_vector = row
     entry = MemoryEntry(number, key, conversation, speaker, role, datetime.fromtimestamp(at, UTC), text, folder)
-    return IndexedEntry(entry, position, words, bool(has_vector))
+    return IndexedEntry(entry, position, word_count, bool(has_vector))
 
 
-def _row(one: IndexedEntry) -> tuple[int, str, str, str, MemoryRole, float, str, str, int, int]:
-    """The values of `_ENTRY`."""
-    entry = one.entry
+def _row(indexed: IndexedEntry) -> tuple[int, str, str, str, MemoryRole, float, str, str, int, int]:
+    """Return the values of `_ENTRY`."""
+    entry = indexed.entry
     key = entry.number, entry.id, entry.conversation_id, entry.speaker, entry.role
-    return *key, entry.at.timestamp(), entry.text, entry.folder, one.position, one.words
+    return *key, entry.at.timestamp(), entry.text, entry.folder, indexed.position, indexed.word_count
 
 
 def _own(entry: MemoryEntry) -> str:

@@ -20,7 +20,7 @@ T = TypeVar("T")
 _logger = logging.getLogger(__name__)
 
 # Errors of the disk that go away: the file itself is whole.
-_PASSING = ("full", "locked", "disk i/o", "unable to open", "interrupted")
+_TRANSIENT_ERRORS = ("full", "locked", "disk i/o", "unable to open", "interrupted")
 # Of SQLite's virtual machine: less than a millisecond.
 _STEPS_BETWEEN_CHECKS = 10_000
 
@@ -39,7 +39,7 @@ class IndexThread:
         self._thread = ThreadPoolExecutor(1, "memory")
 
     async def run(self, work: Callable[[WordIndex], T]) -> T:
-        """Raises `IndexUnavailable`, and `InvalidParams` for values that no index holds.
+        """Run work in the thread. Raises `IndexUnavailable`, and `InvalidParams` for values that no index holds.
 
         What `work` changed in a transaction is undone then.
         """
@@ -47,7 +47,7 @@ class IndexThread:
             return await asyncio.get_running_loop().run_in_executor(self._thread, partial(self._run, work))
 
     async def read(self, work: Callable[[WordIndex], T]) -> T:
-        """Like `run`, for work that only reads: it ends soon after its caller was cancelled, so that others go on."""
+        """Run work that only reads: it ends soon after its caller was cancelled, so that others go on."""
         caller_left = Event()
         try:
             return await self.run(partial(_read, work, caller_left))
@@ -88,11 +88,11 @@ class IndexThread:
         return self._index
 
     def _is_lost(self, error: Exception) -> bool:
-        """True if the file is damaged, was deleted meanwhile, or is of another version."""
+        """Return True if the file is damaged, was deleted meanwhile, or is of another version."""
         if not isinstance(error, sqlite3.Error) or not self.file.exists():
             return True
         text = str(error).lower()
-        return isinstance(error, sqlite3.DatabaseError) and not any(words in text for words in _PASSING)
+        return isinstance(error, sqlite3.DatabaseError) and not any(phrase in text for phrase in _TRANSIENT_ERRORS)
 
     def _clear(self) -> None:
         self._close()

@@ -59,47 +59,50 @@ class Indexer:
         self._position = self._reached = 0
         self._generation = -1
         self._wake = asyncio.Event()
-        # Nodes that were said to be finished. Those that `_position` has not come to yet are soon dropped again.
+        # Nodes that an event called finished. Those beyond `_position` are soon dropped again.
         self._finished: dict[str, None] = {}
         self._streaming: set[str] = set()
         self._deleted: dict[str, None] = {}
         self._changed: dict[str, Conversation] = {}
-        # The workspace of conversations, and whether they are remembered, as it was followed last.
-        self._known: dict[str, tuple[str, bool]] = {}
-        # The first nodes of imports that are not whole yet: their nodes come without events.
+        # The workspace of conversations, and whether they are remembered, as of the last event.
+        self._followed: dict[str, tuple[str, bool]] = {}
+        # The first nodes of imports that are not complete yet: their nodes come without events.
         self._held: dict[str, int] = {}
         self._from_start = False
         self._turn = asyncio.Lock()
 
     async def to_index(self) -> int:
-        """How many nodes and deleted or changed conversations are not looked at yet."""
+        """Return how many nodes and deleted or changed conversations are not indexed yet."""
         # Counted before the nodes: while these are, a change may be followed by going back to its first node.
         finished, others = len(self._finished), len(self._deleted) + len(self._changed)
         ahead = await self._database.nodes.count_after(0 if self._begins_anew else self._position)
         return max(ahead, finished) + others
 
     def follow(self, event: Event) -> None:
-        """Called with each event once it is stored."""
+        """Take an event, once it is stored."""
         if isinstance(event, TaskMessage) and event.node.status != "streaming":
             self._finished[event.node.id] = None
         elif isinstance(event, ConversationDeleted):
             self._deleted[event.conversation_id] = None
         elif isinstance(event, ConversationUpdate):
-            one = event.conversation
-            if self._known.get(one.id) == (one.workspace, one.remembers) and one.id not in self._held:
+            conversation = event.conversation
+            if (
+                self._followed.get(conversation.id) == (conversation.workspace, conversation.remembers)
+                and conversation.id not in self._held
+            ):
                 return
-            self._changed[one.id] = one
+            self._changed[conversation.id] = conversation
         else:
             return
         self._wake.set()
 
     def read_again(self) -> None:
-        """Look at everything again, since what is remembered has changed. What is indexed is passed over."""
+        """Read everything again, since the rules have changed. Indexed nodes are skipped."""
         self._from_start = True
         self._wake.set()
 
     async def run(self) -> None:
-        """Until it is cancelled."""
+        """Index until it is cancelled."""
         while True:
             began = time.monotonic()
             try:
@@ -137,7 +140,7 @@ class Indexer:
         return removed
 
     async def _compact(self) -> None:
-        """What was removed leaves its words in the file until then."""
+        """Compact the file, in which removed entries leave their words until then."""
         try:
             await self._index.run(WordIndex.compact_if_loose)
         except IndexUnavailable as error:
@@ -159,7 +162,7 @@ class Indexer:
         return self._from_start or self._generation != self._index.generation
 
     async def _round(self) -> bool:
-        """One slice; True if there is more to read."""
+        """Index one slice; return True if there is more to read."""
         if self._generation != self._index.generation:
             await self._resume()
         if self._from_start:
@@ -170,18 +173,18 @@ class Indexer:
         for conversation_id in tuple(self._deleted):
             await self._remove_conversation(conversation_id)
             del self._deleted[conversation_id]
-        told = tuple(self._finished)[:_AT_ONCE]
+        finished = tuple(self._finished)[:_AT_ONCE]
         position, later, has_more = await self._database.nodes.after(self._position, _NODES)
-        others = set(told).difference(one.node.id for one in later)
+        others = set(finished).difference(numbered.node.id for numbered in later)
         passed = await self._database.nodes.ids_up_to(self._reached, others)
         earlier = await self._database.nodes.numbered(passed[:_NODES])
-        looked_at = set(told).difference(passed[_NODES:])
+        looked_at = set(finished).difference(passed[_NODES:])
         self._streaming -= looked_at
         await self._add(earlier, later)
         for node_id in looked_at:
             del self._finished[node_id]
         self._position, self._reached = position, max(self._reached, position)
-        return has_more or len(told) == _AT_ONCE or len(passed) > _NODES or len(self._changed) > _NODES
+        return has_more or len(finished) == _AT_ONCE or len(passed) > _NODES or len(self._changed) > _NODES
 
     async def _follow_changes(self) -> None:
         """Follow conversations that were switched, moved to another folder or are new, and imports that are whole."""
@@ -202,8 +205,8 @@ class Indexer:
         if not folders:
             return
         without_entries = await self._index.run(partial(_move, folders))
-        held = {one: self._held[one] for one in folders if one in self._held}
-        firsts = await self._database.nodes.first_numbers([one for one in without_entries if one not in held])
+        held = {key: self._held[key] for key in folders if key in self._held}
+        firsts = await self._database.nodes.first_numbers([key for key in without_entries if key not in held])
         for conversation_id in held:
             del self._held[conversation_id]
         for number in (*held.values(), *firsts):
@@ -211,14 +214,14 @@ class Indexer:
         self.on_added()
 
     def _know(self, conversation: Conversation) -> None:
-        self._known.pop(conversation.id, None)
-        self._known[conversation.id] = conversation.workspace, conversation.remembers
-        if len(self._known) > _MAX_KNOWN_CONVERSATIONS:
-            del self._known[next(iter(self._known))]
+        self._followed.pop(conversation.id, None)
+        self._followed[conversation.id] = conversation.workspace, conversation.remembers
+        if len(self._followed) > _MAX_KNOWN_CONVERSATIONS:
+            del self._followed[next(iter(self._followed))]
 
     async def _remove_conversation(self, conversation_id: str) -> None:
         await self.remove("conversation_id = ?", (conversation_id,))
-        self._known.pop(conversation_id, None)
+        self._followed.pop(conversation_id, None)
         self._held.pop(conversation_id, None)
         # Numbers of deleted nodes are given again.
         newest = await self._database.nodes.newest_up_to(self._position)
@@ -238,7 +241,7 @@ class Indexer:
         await self._find_unwanted()
 
     async def _find_unwanted(self) -> None:
-        """The conversations that were deleted while no engine looked, and those that are not remembered any more."""
+        """Find conversations that were deleted while no engine ran, and those that are no longer remembered."""
         for conversation_id in await self._index.run(_conversations):
             conversation = await self._database.conversations.get(conversation_id)
             if conversation is None or not self._remembers(conversation):
@@ -246,25 +249,27 @@ class Indexer:
 
     async def _add(self, earlier: Sequence[NumberedNode], later: Sequence[NumberedNode]) -> None:
         both = (*earlier, *later)
-        self._streaming.difference_update(one.node.id for one in both)
-        self._streaming.update(one.node.id for one in both if one.node.status == "streaming")
-        finished = [one for one in both if one.node.status != "streaming"]
+        self._streaming.difference_update(numbered.node.id for numbered in both)
+        self._streaming.update(numbered.node.id for numbered in both if numbered.node.status == "streaming")
+        finished = [numbered for numbered in both if numbered.node.status != "streaming"]
         folders: dict[str, str] = {}
         names: dict[str, str] = {}
-        conversations = await self._database.conversations.named({one.node.conversation_id for one in finished})
-        whole = {one.id for one in conversations}
-        for one in finished:
-            conversation_id = one.node.conversation_id
-            if conversation_id not in whole:  # it is being imported, or deleted
-                self._held[conversation_id] = min(one.number, self._held.get(conversation_id, one.number))
+        conversations = await self._database.conversations.named(
+            {numbered.node.conversation_id for numbered in finished}
+        )
+        complete_ids = {conversation.id for conversation in conversations}
+        for numbered in finished:
+            conversation_id = numbered.node.conversation_id
+            if conversation_id not in complete_ids:  # it is being imported, or deleted
+                self._held[conversation_id] = min(numbered.number, self._held.get(conversation_id, numbered.number))
         for conversation in conversations:
             if self._remembers(conversation):
                 folders[conversation.id] = conversation.workspace
                 names |= await self._names(conversation)
-        wanted = [one.node for one in finished if one.node.conversation_id in folders]
+        nodes = [numbered.node for numbered in finished if numbered.node.conversation_id in folders]
         mark = later[-1] if later and not self._streaming and not self._held else None
-        if wanted or mark is not None:
-            added = await self._index.run(partial(self._write, self._generation, wanted, folders, names, mark))
+        if nodes or mark is not None:
+            added = await self._index.run(partial(self._write, self._generation, nodes, folders, names, mark))
             if added:
                 self.on_added()
 
@@ -280,14 +285,14 @@ class Indexer:
         """Add the entries of these nodes, in the thread of the index; returns how many are new."""
         if self._index.generation != generation:  # thrown away meanwhile: all is read again
             return 0
-        known = index.known([node.id for node in nodes])
+        stored_ids = index.stored_ids([node.id for node in nodes])
         number = index.next_number()
-        made = (
+        new_entries = (
             entry_of(node, number + at, folders[node.conversation_id], names, self._redact)
             for at, node in enumerate(nodes)
-            if node.id not in known
+            if node.id not in stored_ids
         )
-        entries = [entry for entry in made if entry is not None]
+        entries = [entry for entry in new_entries if entry is not None]
         index.add(entries)
         if mark is not None:
             index.set_state(_MARK, f"{mark.number} {mark.node.id}")
@@ -295,24 +300,24 @@ class Indexer:
 
     async def _names(self, conversation: Conversation) -> Mapping[str, str]:
         agents = await self._database.agents.list(conversation.id)
-        return {one.id: one.name for one in (*conversation.former, *agents)}
+        return {agent.id: agent.name for agent in (*conversation.former, *agents)}
 
 
 def _remove(condition: str, values: Sequence[str], index: WordIndex) -> tuple[int, ...]:
-    numbers = tuple(one.entry.number for one in index.select(condition, values))
+    numbers = tuple(indexed.entry.number for indexed in index.select(condition, values))
     index.remove(numbers)
     return numbers
 
 
 def _move(folders: Mapping[str, str], index: WordIndex) -> tuple[str, ...]:
-    """The entries of each conversation belong to this folder; returns those without entries."""
+    """Set the folder of each conversation's entries; return the conversations without entries."""
     for conversation_id, folder in folders.items():  # vectors are filtered by the folder too
         index.connection.execute(
             "UPDATE entries SET folder = ?, vector = iif(vector = 'made', 'wanted', vector) "
             "WHERE conversation_id = ? AND folder <> ?",
             (folder, conversation_id, folder),
         )
-    return tuple(one for one in folders if not index.select("conversation_id = ? LIMIT 1", (one,)))
+    return tuple(key for key in folders if not index.select("conversation_id = ? LIMIT 1", (key,)))
 
 
 def _mark(index: WordIndex) -> tuple[int, str] | None:
@@ -321,7 +326,7 @@ def _mark(index: WordIndex) -> tuple[int, str] | None:
 
 
 def _lower_mark(position: int, mark: tuple[int, str] | None, index: WordIndex) -> None:
-    """The node of the mark may be gone; without a new one, all is looked at again after a restart."""
+    """Replace a mark whose node may be gone; without a new one, all nodes are read again after a restart."""
     stored = _mark(index)
     if stored is not None and stored[0] >= position:
         index.set_state(_MARK, f"{mark[0]} {mark[1]}" if mark is not None else "")

@@ -1,4 +1,4 @@
-"""Memory as the rest of the engine uses it: what reads it, and its upkeep in the background."""
+"""Memory as the rest of the engine uses it: reading, and upkeep in the background."""
 
 import asyncio
 import os
@@ -40,7 +40,7 @@ _PRUNE_EVERY_S = 3_600.0
 
 
 class Memory:
-    """One for the engine; `reader` searches it. `is_busy` is set once there are tasks; until then nothing runs."""
+    """The memory of the engine; `reader` searches it. `is_busy` is set once there are tasks; until then none runs."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class Memory:
         await self._index.close()
 
     def warm_up(self) -> None:
-        """Get ready, in the background, for what is recalled with the next message."""
+        """Prepare, in the background, for the recall with the next message."""
         if self._background is not None and (self._warming is None or self._warming.done()):
             self._warming = self._background.start(self.reader.warm_up(), "loading of the embedding model")
 
@@ -107,13 +107,13 @@ class Memory:
         )
 
     def download_model(self) -> None:
-        """As a person wants it. Raises `InvalidParams` without the package that runs it."""
+        """Start the download for a person. Raises `InvalidParams` without the package that runs the model."""
         if not is_installed():
             raise InvalidParams(self.download.model().reason)
         self.download.start(by_person=True)
 
     async def rebuild(self, by: str) -> None:
-        """Throw the indexes away; they are made again in the background. The vectors follow: they are of another."""
+        """Delete the indexes; they are made again in the background, and then the vectors, which belong to them."""
         await self._index.clear()
         self._indexer.read_again()
         self._database.journal.put(memory_log.add("rebuilt", by, "all indexes"))
@@ -133,9 +133,9 @@ class Memory:
         return len(numbers)
 
     async def forget_entries(self, node_ids: Sequence[str]) -> int:
-        """Remove the entries of these nodes, and what the file still has of them; returns how many there were.
+        """Remove the entries of these nodes, and their traces in the file; return how many there were.
 
-        What the nodes still say is indexed anew. Raises `StorageError` if the index cannot be changed.
+        Text that the nodes still have is indexed anew. Raises `StorageError` if the index cannot be changed.
         """
         try:
             removed = await self._indexer.forget(node_ids)
@@ -148,13 +148,13 @@ class Memory:
         return removed
 
     def rules_changed(self) -> None:
-        """Other conversations or folders are to be remembered than before."""
+        """Apply new rules about which conversations and folders are remembered."""
         self._rules.changed()
         self._indexer.read_again()
         self._filler.wake()
 
     def _has_model(self) -> bool:
-        """Starts the download at the first use."""
+        """Return True if the model is there; start its download at the first use."""
         if is_installed():
             self.download.start()
         return self.download.model().status == "ready"
@@ -180,7 +180,7 @@ async def open_memory(
     embedder: Embedder,
     stack: AsyncExitStack,
 ) -> Memory:
-    """Memory as the settings want it; `stack` closes it. Nothing runs before `Memory.start`."""
+    """Open memory as the settings say; `stack` closes it. Nothing runs before `Memory.start`."""
     pool = HttpPool(lambda: settings.values.ca_file)
     stack.push_async_callback(pool.close)
     vectors, problem = await _store_of_vectors(database, settings, paths, keys, pool)
@@ -193,7 +193,7 @@ async def open_memory(
 async def _store_of_vectors(
     database: Database, settings: Settings, paths: Paths, keys: KeyStore, pool: HttpPool
 ) -> tuple[VectorStore, str]:
-    """The store that the settings name, and why it is another one; each database has its own collection."""
+    """Return the store that the settings name, and why it is another one; each database has its own collection."""
     here = EmbeddedVectors(paths.memory / "vectors", DIMENSIONS, VECTORS_OF)
     server = settings.values.vector_server
     if not server:
@@ -220,18 +220,18 @@ def _failure(counts: Mapping[str, int]) -> str:
 
 
 def _sizes(folder: Path) -> tuple[int, int]:
-    """Bytes of the index of words, and of the vectors."""
-    words = sum(_size(file) for file in folder.glob("memory.db*"))
-    inside = (Path(place, name) for place, _, names in os.walk(folder / "vectors") for name in names)
-    return words, sum(map(_size, inside))
+    """Return the bytes of the index of words, and of the vectors."""
+    index_bytes = sum(_size(file) for file in folder.glob("memory.db*"))
+    inside = (Path(folder_path, name) for folder_path, _, names in os.walk(folder / "vectors") for name in names)
+    return index_bytes, sum(map(_size, inside))
 
 
 def _size(file: Path) -> int:
-    """The bytes that it takes on the disk: files of the vectors are mostly holes."""
+    """Return the bytes that a file takes on the disk: files of vectors are sparse."""
     try:
-        found = file.lstat()
+        status = file.lstat()
     except OSError:
         return 0
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         return 0
-    return found.st_size if sys.platform == "win32" else found.st_blocks * 512
+    return status.st_size if sys.platform == "win32" else status.st_blocks * 512

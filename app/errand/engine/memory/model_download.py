@@ -1,6 +1,6 @@
 """Downloads the embedding model in the background: resumed, checked, and moved into place when it is complete.
 
-It writes into the data directory alone. Whether there is a model is for `Embedder` to say when it is used.
+It writes only into the data directory. `Embedder` checks for the model when it is used.
 """
 
 import asyncio
@@ -29,8 +29,8 @@ _REVISION = "5f1b8cd78bc4fb444dd171e59b18f3a3af89a079"
 _CONNECT_S = 10.0
 # A cut connection is resumed as long as bytes arrive.
 _ATTEMPTS, _PAUSE_S = 10, 1.0
-# After a failure, only a person starts it earlier.
-_AGAIN_S = 900.0
+# After a failure, only a person can start it earlier.
+_RETRY_AFTER_S = 900.0
 _CHUNK = 1024 * 1024
 _PROGRESS_S = 0.2
 _SPARE_BYTES = 16 * 1024 * 1024
@@ -70,7 +70,7 @@ class ModelState(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class ModelSource:
-    """Where the files are, without the slash at the end, and how long to wait. The last file completes the model."""
+    """The address of the files, without the slash at the end, and time limits. The last file completes the model."""
 
     url: str = f"{MODEL_SOURCE}/resolve/{_REVISION}"
     files: Sequence[ModelFile] = FILES
@@ -87,7 +87,7 @@ class _Interrupted(Exception):
 
 
 class ModelDownload:
-    """One for the engine. `setting` is the folder that a person set; without one, the data directory has the model."""
+    """The download of the engine. `setting` returns the folder that a person set, empty for the data directory."""
 
     def __init__(
         self, setting: Callable[[], str], paths: Paths, pool: HttpPool, source: ModelSource | None = None
@@ -102,7 +102,7 @@ class ModelDownload:
         self._failed_at = 0.0
         self._task: asyncio.Task[None] | None = None
         self._listeners: list[Callable[[ModelState], None]] = []
-        self._told_at = 0.0
+        self._notified_at = 0.0
 
     @property
     def state(self) -> ModelState:
@@ -115,7 +115,7 @@ class ModelDownload:
         return ModelState("failed", reason=self._reason) if self._reason else ModelState("missing")
 
     def model(self) -> EmbeddingModel:
-        """The state for a person, with the folder. Without the package that runs the model there is none."""
+        """Return the state for a person, with the folder. Without the package that runs the model there is none."""
         folder = str(folder_of_model(self._setting(), self._paths))
         if not is_installed():
             return EmbeddingModel(status="missing", reason=_NOT_INSTALLED, folder=folder)
@@ -132,21 +132,21 @@ class ModelDownload:
     def start(self, by_person: bool = False) -> None:
         """Download what is missing, unless it is there or under way.
 
-        Without `by_person` nothing is tried for 15 minutes after a failure, so that a machine that is offline is left
-        in peace; nor ever with HF_HUB_OFFLINE in the environment.
+        Without `by_person` there is no new try for 15 minutes after a failure, since the machine may be offline; with
+        HF_HUB_OFFLINE in the environment there is none at all.
         """
-        recently = bool(self._reason) and time.monotonic() - self._failed_at < _AGAIN_S
+        recently = bool(self._reason) and time.monotonic() - self._failed_at < _RETRY_AFTER_S
         if self.state.status in ("ready", "downloading") or (recently and not by_person):
             return
         self._reason = self._obstacle()
         if self._reason:
             self._failed_at = time.monotonic()
-            self._tell()
+            self._notify()
             return
         self._arrived = {}
         self._task = asyncio.get_running_loop().create_task(self._run())
         self._task.add_done_callback(self._on_end)
-        self._tell()
+        self._notify()
 
     async def cancel(self) -> None:
         """End the download, if there is one. What has arrived is kept for the next."""
@@ -182,7 +182,7 @@ class ModelDownload:
     def _on_end(self, _: "asyncio.Task[None]") -> None:
         self._task = None
         self._failed_at = time.monotonic()
-        self._tell()
+        self._notify()
 
     async def _download(self) -> None:
         await asyncio.to_thread(self._prepare)
@@ -244,20 +244,20 @@ class ModelDownload:
             raise _Interrupted(str(error) or type(error).__name__) from error
 
     def _begin(self, file: ModelFile, have: int, response: "aiohttp.ClientResponse") -> int:
-        """How many bytes of the file are kept."""
+        """Return how many bytes of the file are kept."""
         if response.status == 206 and response.headers.get("Content-Range", "").startswith(f"bytes {have}-"):
-            kept = have
+            resumed_bytes = have
         elif response.status == 200:
-            kept = 0
+            resumed_bytes = 0
         else:
             raise _Failed(f"{self._host} answered HTTP {response.status} for {file.name}. Try again later.")
         length = response.content_length
-        if length is not None and kept + length != file.size:
+        if length is not None and resumed_bytes + length != file.size:
             raise _Failed(
-                f"{self._host} has another {file.name} than is expected: {kept + length:,} bytes instead of "
+                f"{self._host} has another {file.name} than is expected: {resumed_bytes + length:,} bytes instead of "
                 f"{file.size:,}. Look for a newer version of Errand."
             )
-        return kept
+        return resumed_bytes
 
     async def _store(
         self, file: ModelFile, part: Path, response: "aiohttp.ClientResponse", mode: Literal["ab", "wb"]
@@ -268,12 +268,12 @@ class ModelDownload:
                 self._arrived[file.name] += len(chunk)
                 if self._arrived[file.name] > file.size:
                     break
-                if time.monotonic() - self._told_at > _PROGRESS_S:
-                    self._tell()
+                if time.monotonic() - self._notified_at > _PROGRESS_S:
+                    self._notify()
             await asyncio.to_thread(_to_disk, target)
 
     def _put_in_place(self) -> None:
-        """The last file last: it makes the model complete."""
+        """Move the files, the last one at the end: it makes the model complete."""
         target = self._paths.embedding
         target.mkdir(parents=True, exist_ok=True)
         (target / self._source.files[-1].name).unlink(missing_ok=True)
@@ -285,8 +285,8 @@ class ModelDownload:
     def _host(self) -> str:
         return urlsplit(self._source.url).netloc
 
-    def _tell(self) -> None:
-        self._told_at = time.monotonic()
+    def _notify(self) -> None:
+        self._notified_at = time.monotonic()
         state = self.state
         for listener in tuple(self._listeners):
             listener(state)

@@ -22,7 +22,7 @@ _ENDS = tuple(map(re.compile, (r"\n\s*", r"(?<=[.!?])\s+", r"\s+")))
 async def embed_entries(
     entries: Sequence[MemoryEntry], embedder: Embedder, *, background: bool = False
 ) -> list[VectorPoint]:
-    """The points of these entries. Raises `ToolError`."""
+    """Return the points of these entries. Raises `ToolError`."""
     texts = [(entry, part, text) for entry in entries for part, text in enumerate(embedded_texts(entry))]
     vectors = await embedder.embed(tuple(text for _, _, text in texts), CancelSignal(), background)
     return [point_of(entry, vector, part) for (entry, part, _), vector in zip(texts, vectors, strict=True)]
@@ -34,24 +34,24 @@ def point_of(entry: MemoryEntry, vector: Vector, part: int = 0) -> VectorPoint:
 
 
 def embedded_texts(entry: MemoryEntry) -> list[str]:
-    """What its vectors are made of: questions name people and days, and the text alone rarely does."""
+    """Return the texts of an entry's vectors, with speaker and day: questions name these, and texts rarely do."""
     head = f"{entry.speaker} ({entry.at:%A, %d %B %Y}): "
     return [head + passage for passage in passages(entry.text)]
 
 
 def count_passages(text: str) -> int:
-    """Those of a very long text are longer, and the model does not read all of them."""
+    """Return the number of passages. In a very long text they are longer than the model reads."""
     return 1 if len(text) <= _MAX_UNDIVIDED_LENGTH else min(MAX_PARTS, round(len(text) / _LENGTH))
 
 
 def passages(text: str) -> list[str]:
-    """The parts of a text, of like lengths, that end with a line or a sentence if one ends near."""
+    """Return the parts of a text, of similar lengths, that end with a line or a sentence if one ends near."""
     starts = _starts(text)
     return [text[start:end] for start, end in pairwise((*starts, len(text)))]
 
 
 def start_of(text: str, part: int) -> int:
-    """Where a passage begins; the last for a part that it has not."""
+    """Return where a passage begins; the last one for a part that does not exist."""
     return _starts(text)[: part + 1][-1]
 
 
@@ -63,9 +63,9 @@ def _starts(text: str) -> list[int]:
     return starts
 
 
-def _end_near(text: str, wanted: int, reach: int) -> int:
+def _end_near(text: str, target: int, reach: int) -> int:
     for end in _ENDS:
-        places = [match.end() for match in end.finditer(text, wanted - reach, wanted + reach)]
-        if places:
-            return min(places, key=lambda place: abs(place - wanted))
-    return wanted
+        ends = [match.end() for match in end.finditer(text, target - reach, target + reach)]
+        if ends:
+            return min(ends, key=lambda end_position: abs(end_position - target))
+    return target

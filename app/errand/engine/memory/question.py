@@ -79,10 +79,10 @@ class Period:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """`words` are in lower case, in their order, without those that say nothing; `all_words` has these too."""
+    """A parsed question. `terms` are its words in lower case, in order, without stop words; `all_words` has all."""
 
     text: str
-    words: tuple[str, ...]
+    terms: tuple[str, ...]
     all_words: frozenset[str]
     periods: tuple[Period, ...]
     weekdays: tuple[int, ...]
@@ -106,14 +106,14 @@ def read_question(text: str) -> Question:
     text = text[:_MAX_QUESTION_LENGTH]
     lower = text.lower().replace("’", "'")
     every = [match[0] for match in _WORD.finditer(lower)][:_MAX_WORDS]
-    words = tuple(dict.fromkeys(word.removesuffix("'s") for word in every if word not in _STOP_WORDS))
+    terms = tuple(dict.fromkeys(word.removesuffix("'s") for word in every if word not in _STOP_WORDS))
     weekdays = tuple(day for name, day in _WEEKDAYS.items() if re.search(rf"\b{name}s?\b", lower))
     asked = (bool(form.search(lower)) for form in (_ASKS_TIME, _ASKS_NUMBER, _ASKS_NAME))
-    return Question(text, words, frozenset(every), tuple(_periods(lower)), weekdays, *asked)
+    return Question(text, terms, frozenset(every), tuple(_periods(lower)), weekdays, *asked)
 
 
 def has_asked_form(question: Question, text: str) -> bool:
-    """True if a text has what the question asks for: a time, a number, or a name that the question has not."""
+    """Return True if a text has what the question asks for: a time, a number, or a name not in the question."""
     return (
         (question.asks_time and tells_time(text))
         or (question.asks_number and any(map(str.isdigit, text)))
@@ -122,18 +122,18 @@ def has_asked_form(question: Question, text: str) -> bool:
 
 
 def count_new_words(question: Question, text: str) -> int:
-    """How many different telling words the beginning of a text has beside those of the question."""
+    """Return how many significant words the beginning of a text has that are not in the question."""
     beginning = text[:_BEGINNING].lower().replace("’", "'").replace("'s", "")
-    return len(set(_WORD.findall(beginning)).difference(_STOP_WORDS, question.words))
+    return len(set(_WORD.findall(beginning)).difference(_STOP_WORDS, question.terms))
 
 
 def tells_time(text: str) -> bool:
-    """True if a text has a day, an hour or a length of time in it."""
+    """Return True if a text has a day, an hour or a length of time in it."""
     return bool(_TELLS_TIME.search(text[:_MAX_QUESTION_LENGTH].lower()))
 
 
 def share_of_questions(text: str) -> float:
-    """The part of its sentences that end in a question mark, from 0 to 1."""
+    """Return the part of its sentences that end in a question mark, from 0 to 1."""
     if "?" not in text:
         return 0.0
     sentences = [part for part in _SENTENCE.split(text[:_MAX_QUESTION_LENGTH]) if part.strip()]
@@ -142,39 +142,41 @@ def share_of_questions(text: str) -> float:
 
 
 def _has_other_name(question: Question, text: str) -> bool:
-    known = question.all_words.union(question.words)
+    question_words = question.all_words.union(question.terms)
     inner = (match[0] for match in _INNER_WORD.finditer(text[:_MAX_QUESTION_LENGTH]))
-    return any(word[0].isupper() and word.lower() not in known for word in inner)
+    return any(word[0].isupper() and word.lower() not in question_words for word in inner)
 
 
 def _periods(text: str) -> list[Period]:
-    found: list[Period] = []
+    periods: list[Period] = []
     for match in _ISO_DAY.finditer(text):
-        found += _one_day(int(match[1]), int(match[2]), int(match[3]), has_year=True)
+        periods += _one_day(int(match[1]), int(match[2]), int(match[3]), has_year=True)
     for match in _DAY_OF_MONTH.finditer(text):
         month = _MONTH_NUMBERS[match["month"] or match["month2"]]
-        found += _one_day(_year(match["year"]), month, int(match["day"] or match["day2"]), has_year=bool(match["year"]))
+        periods += _one_day(
+            _year(match["year"]), month, int(match["day"] or match["day2"]), has_year=bool(match["year"])
+        )
     for match in _WEEK_OF_MONTH.finditer(text):
-        found.append(_week(_year(match["year"]), _MONTH_NUMBERS[match["month"]], match["which"], bool(match["year"])))
-    if not found:
+        periods.append(_week(_year(match["year"]), _MONTH_NUMBERS[match["month"]], match["which"], bool(match["year"])))
+    if not periods:
         for match in _WHOLE_MONTH.finditer(text):
             year, month = _year(match["year"]), _MONTH_NUMBERS[match["month"]]
             last = monthrange(year, month)[1]
-            found.append(Period(date(year, month, 1), date(year, month, last), bool(match["year"])))
-    return found
+            periods.append(Period(date(year, month, 1), date(year, month, last), bool(match["year"])))
+    return periods
 
 
 def _year(text: str | None) -> int:
-    """A leap year where none is named, so that each day of any year exists."""
+    """Return a leap year where none is named, so that each day of any year exists."""
     return min(9999, max(1, int(text))) if text else 2000
 
 
 def _one_day(year: int, month: int, day: int, *, has_year: bool) -> list[Period]:
     try:
-        one = date(year, month, day)
+        day_of_year = date(year, month, day)
     except ValueError:
         return []
-    return [Period(one, one, has_year)]
+    return [Period(day_of_year, day_of_year, has_year)]
 
 
 def _week(year: int, month: int, which: str, has_year: bool) -> Period:

@@ -1,4 +1,4 @@
-"""Orders what was found: one score from a handful of features."""
+"""Ranks the hits of a search: one score from a handful of features."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,33 +14,33 @@ from errand.engine.memory.word_hits import WordHits
 
 
 class Features(NamedTuple):
-    """What speaks for an entry, each from 0 to 1. As weights: how much each counts."""
+    """The arguments for an entry, each from 0 to 1; also the weight of each argument."""
 
     meaning: float
-    """How near its vector is to the question's, between the farthest and the nearest candidate."""
-    words: float
-    """BM25, over the best: rare words of the question that occur in it, or if it is short in it and its neighbours."""
+    """Similarity of its vector to that of the question, between the least and the most similar candidate."""
+    term_match: float
+    """BM25, relative to the best: rare words of the question that occur in it, or, if it is short, around it."""
     near: float
-    """The best hit of its conversation, less with each turn between: what is near a hit is on its subject."""
+    """The best hit of its conversation, less with each turn between: turns near a hit share its subject."""
     session: float
-    """The best hits of its conversation, over the best conversation: several hits in one are no chance."""
+    """The best hits of its conversation, relative to the best conversation: several hits are no coincidence."""
     news: float
-    """How much it says that the question does not: what only repeats the question does not answer it."""
+    """Share of words that are not in the question: a text that only repeats the question does not answer it."""
     telling: float
-    """How much of it is no question: what only asks the same seldom is the answer."""
+    """Share of sentences that are not questions: a text that asks the same is seldom the answer."""
     day: float
     """It is of a day that the question names."""
     form: float
     """It has what the question asks for: a time, a number or a name."""
     speaker: float
-    """The question says "I", and a person said it: people tell of themselves what they ask for later."""
+    """The question says "I", and a person wrote the entry: people tell what they ask for later."""
 
 
 # Between the fits on the histories of the split `tune` (`python -m tests.benchmarks.memory --tune`) as they are and
 # with their turns joined to long ones, to the nearest 0.05 (decision 51).
 WEIGHTS = Features(
     meaning=1.0,
-    words=0.7,
+    term_match=0.7,
     near=0.85,
     session=0.75,
     news=0.8,
@@ -53,13 +53,13 @@ _FADE = 0.8
 _OF_NEIGHBOURS = 0.8
 _BEST_OF_SESSION = 3
 _MANY_NEW_WORDS = 15
-# Texts are read of those only that may come first.
+# Only texts of entries that may come first are read.
 READ = 60
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    found: IndexedEntry
+    entry: IndexedEntry
     features: Features
     score: float
 
@@ -67,48 +67,48 @@ class Candidate:
 def rank(
     question: Question,
     heads: Sequence[EntryHead],
-    words: WordHits,
+    hits: WordHits,
     nearness: Mapping[int, float],
     read: Callable[[Iterable[int]], Iterable[IndexedEntry]],
-    most: int = READ,
+    max_candidates: int = READ,
     weights: Features = WEIGHTS,
 ) -> list[Candidate]:
-    """The best, in their order: at most as many as are read. `read` gives the entries of some numbers.
+    """Return the best candidates in order, at most `max_candidates`. `read` returns the entries with some numbers.
 
     `nearness` has the cosines of the nearest entries, empty without a model.
     """
     in_order = sorted(heads)
-    unread = _unread(question, in_order, words, nearness)
+    unread = _unread(question, in_order, hits, nearness)
     scored = (
         (_score(features, weights), head.number, features) for head, features in zip(in_order, unread, strict=True)
     )
-    best = {number: features for _, number, features in nlargest(most, scored)}
-    return sorted((_read(question, one, best[one.entry.number], weights) for one in read(best)), key=_order)
+    best = {number: features for _, number, features in nlargest(max_candidates, scored)}
+    return sorted((_read(question, indexed, best[indexed.entry.number], weights) for indexed in read(best)), key=_order)
 
 
-def first_scores(words: WordHits, nearness: Mapping[int, float]) -> dict[int, float]:
-    """What can be said of entries by their numbers before anything of them is read."""
+def first_scores(hits: WordHits, nearness: Mapping[int, float]) -> dict[int, float]:
+    """Return scores of entries by their numbers, as far as they are known before any entry is read."""
     scores = _spread(nearness)
-    for shares in (_shares(words.own), _shares(words.window)):
+    for shares in (_shares(hits.own), _shares(hits.window)):
         for number, share in shares.items():
             scores[number] = scores.get(number, 0.0) + share
     return scores
 
 
 def _unread(
-    question: Question, heads: Sequence[EntryHead], words: WordHits, nearness: Mapping[int, float]
+    question: Question, heads: Sequence[EntryHead], hits: WordHits, nearness: Mapping[int, float]
 ) -> list[Features]:
-    """The features of entries in the order of conversations, without those for which their text is read."""
-    word_share = _word_share(words)
-    # Without a model, words are all there is: those of the entry itself stand for its meaning.
-    meaning = _spread(nearness) or _shares(words.own)
+    """Return the features of entries in the order of conversations, except those that need their text."""
+    word_share = _word_share(hits)
+    # Without a model there are only words: those of the entry itself stand for its meaning.
+    meaning = _spread(nearness) or _shares(hits.own)
     base = [meaning.get(head.number, 0.0) + word_share.get(head.number, 0.0) for head in heads]
     sessions = _sessions(heads, base)
     by_person, names_days = question.is_about_asker, question.names_days
     return [
         Features(
             meaning=meaning.get(head.number, 0.0),
-            words=word_share.get(head.number, 0.0),
+            term_match=word_share.get(head.number, 0.0),
             near=near,
             session=sessions[head.conversation_id],
             news=0.0,
@@ -121,14 +121,14 @@ def _unread(
     ]
 
 
-def _read(question: Question, found: IndexedEntry, features: Features, weights: Features) -> Candidate:
-    text = found.entry.text
+def _read(question: Question, indexed: IndexedEntry, features: Features, weights: Features) -> Candidate:
+    text = indexed.entry.text
     features = features._replace(
         news=min(1.0, count_new_words(question, text) / _MANY_NEW_WORDS),
         telling=1.0 - share_of_questions(text),
         form=float(has_asked_form(question, text)),
     )
-    return Candidate(found, features, _score(features, weights))
+    return Candidate(indexed, features, _score(features, weights))
 
 
 def _score(features: Features, weights: Features) -> float:
@@ -136,8 +136,8 @@ def _score(features: Features, weights: Features) -> float:
 
 
 def _order(candidate: Candidate) -> tuple[float, int]:
-    """Of equals the newest first."""
-    return -candidate.score, -candidate.found.entry.number
+    """Return the sort key: best first, of equals the newest first."""
+    return -candidate.score, -candidate.entry.entry.number
 
 
 def _spread(scores: Mapping[int, float]) -> dict[int, float]:
@@ -152,25 +152,25 @@ def _shares(scores: Mapping[int, float]) -> dict[int, float]:
     return {number: score / highest for number, score in scores.items()}
 
 
-def _word_share(words: WordHits) -> dict[int, float]:
-    own = _shares(words.own)
-    window = {number: share * _OF_NEIGHBOURS for number, share in _shares(words.window).items()}
+def _word_share(hits: WordHits) -> dict[int, float]:
+    own = _shares(hits.own)
+    window = {number: share * _OF_NEIGHBOURS for number, share in _shares(hits.window).items()}
     return window | {number: max(share, window.get(number, 0.0)) for number, share in own.items()}
 
 
 def _near(heads: Sequence[EntryHead], base: Sequence[float]) -> list[float]:
-    """For each, the best hit of its conversation before or after it, less with each turn between."""
+    """Return, for each, the best hit of its conversation before or after it, less with each turn between."""
     near = [0.0] * len(heads)
-    for places in (range(len(heads)), range(len(heads) - 1, -1, -1)):
+    for order in (range(len(heads)), range(len(heads) - 1, -1, -1)):
         best, conversation, position, own = 0.0, "", 0, 0.0
-        for place in places:
-            head = heads[place]
+        for index in order:
+            head = heads[index]
             if head.conversation_id == conversation:
                 best = max(best * _FADE, own / 2) * _FADE ** (abs(head.position - position) - 1)
-                near[place] = max(near[place], best)
+                near[index] = max(near[index], best)
             else:
                 best, conversation = 0.0, head.conversation_id
-            position, own = head.position, base[place]
+            position, own = head.position, base[index]
     return near
 
 

@@ -1,4 +1,4 @@
-"""What memory is asked for: a search, what bears on a message, a list, one entry."""
+"""Answers requests to memory: a search, the recall for a message, a list, a single entry."""
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -16,9 +16,9 @@ from errand.engine.memory.index_thread import IndexThread, IndexUnavailable
 from errand.engine.memory.model_download import ModelDownload
 from errand.engine.memory.passages import start_of
 from errand.engine.memory.question import Question, read_question
-from errand.engine.memory.relevance import bearing, excerpt, within
+from errand.engine.memory.relevance import excerpt, relevant_candidates, within
 from errand.engine.memory.rules import MemoryRules
-from errand.engine.memory.search import Found, MemorySearch
+from errand.engine.memory.search import MemorySearch, SearchOutcome
 from errand.engine.memory.vectors.base import VectorFilter
 from errand.engine.storage.records.conversations import ConversationStore
 from errand.protocol.memory import (
@@ -30,9 +30,9 @@ from errand.protocol.memory import (
     MemorySearchResult,
 )
 
-# Of an item in a list.
+# The text of an item in a list.
 _MAX_EXCERPT_LENGTH = 600
-# The places among what an agent is given with a message, and how long it may wait for them.
+# How many entries an agent gets with a message, and how long it may wait for them.
 _RECALLED = 10
 _PATIENCE_S = 1.0
 _CHARACTERS_A_TOKEN = 4
@@ -42,7 +42,7 @@ _MAX_PAGE_ITEMS = 100
 
 
 class MemoryReader:
-    """Shows entries of conversations that are there and are remembered, without keys that became known meanwhile."""
+    """The reader of entries of existing, remembered conversations, without keys that became known meanwhile."""
 
     def __init__(
         self,
@@ -66,43 +66,46 @@ class MemoryReader:
     async def search(
         self, params: MemorySearchParams, cancel: CancelSignal, skip: Callable[[MemoryItem], bool] = lambda item: False
     ) -> MemorySearchResult:
-        """Without those that `skip` names: their text is not read yet then."""
+        """Return the hits that `skip` does not reject; it gets items without their text."""
         if not 1 <= params.limit <= _MAX_PAGE_ITEMS:
             raise InvalidParams(f"limit: {params.limit}; from 1 to {_MAX_PAGE_ITEMS}.")
         question = read_question(params.text)
         remark = self._why_words_alone()
-        found = await self._search.find(
+        outcome = await self._search.find(
             question, params.limit + _SPARE, cancel, vector_filter(params.where, self._redact), by_meaning=not remark
         )
-        hits = await self._hits(found, question, params.limit, skip)
-        return MemorySearchResult(hits=hits, remark=remark or found.remark)
+        hits = await self._hits(outcome, question, params.limit, skip)
+        return MemorySearchResult(hits=hits, remark=remark or outcome.remark)
 
     async def recall(
         self, message: str, cancel: CancelSignal, without: tuple[str, ...], skip: Callable[[MemoryItem], bool]
     ) -> tuple[MemoryItem, ...]:
-        """What seems to bear on a message, best first, within the budget that the settings give.
+        """Return the entries that seem relevant to a message, best first, within the budget of the settings.
 
-        Nothing of the conversations `without`, nor what `skip` names. Waits a second for the model, and two in all.
+        Entries of the conversations `without` and those that `skip` rejects are left out. Waits a second for the model,
+        and two in all.
         """
         budget = self._settings.values.recall_tokens * _CHARACTERS_A_TOKEN
         question = read_question(message)
-        if not budget or not question.words:
+        if not budget or not question.terms:
             return ()
         where = VectorFilter(not_conversations=without) if without else None
         by_meaning = not self._why_words_alone()
         try:
             async with asyncio.timeout(2 * _PATIENCE_S):
-                found = await self._search.find(
+                outcome = await self._search.find(
                     question, _RECALLED + _SPARE, cancel, where, by_meaning=by_meaning, patience_s=_PATIENCE_S
                 )
-                candidates = await asyncio.to_thread(bearing, question, found.candidates, found.nearness)
-                hits = await self._hits(replace(found, candidates=candidates), question, _RECALLED, skip)
+                candidates = await asyncio.to_thread(
+                    relevant_candidates, question, outcome.candidates, outcome.nearness
+                )
+                hits = await self._hits(replace(outcome, candidates=candidates), question, _RECALLED, skip)
         except TimeoutError:  # the index is being made compact, or the machine is very busy
             return ()
         return within(hits, budget)
 
     async def warm_up(self) -> None:
-        """Load the model and the vectors, which rest after a while, if there is a model and recall is wanted."""
+        """Load the model and the vectors, if there is a model and recall is on. Both end after a while."""
         if self._settings.values.recall_tokens and not self._why_words_alone():
             with suppress(IndexUnavailable):
                 await self._search.find(read_question(""), 1, CancelSignal())
@@ -113,15 +116,15 @@ class MemoryReader:
             condition = f"{condition} AND number < ?" if condition else "number < ?"
             values = [*values, params.before_number]
         query = f"{condition or 'true'} ORDER BY number DESC LIMIT ?"
-        found = await self._index.read(lambda index: index.select(query, (*values, params.limit + 1)))
-        page = found[: params.limit]
+        entries = await self._index.read(lambda index: index.select(query, (*values, params.limit + 1)))
+        page = entries[: params.limit]
         items = await self._items(page, len(page), lambda entry: entry.text[:_MAX_EXCERPT_LENGTH])
-        return MemoryListResult(items=items, has_more=len(found) > params.limit)
+        return MemoryListResult(items=items, has_more=len(entries) > params.limit)
 
     async def get(self, number: int) -> MemoryItem:
-        """With its whole text. Raises `NotFound`."""
-        found = await self._index.read(lambda index: index.entries((number,)))
-        items = await self._items(found, 1, lambda entry: entry.text)
+        """Return the entry with its full text. Raises `NotFound`."""
+        entries = await self._index.read(lambda index: index.entries((number,)))
+        items = await self._items(entries, 1, lambda entry: entry.text)
         if not items:
             raise NotFound(f"There is no entry {number} in memory. It may have been deleted, or indexed anew.")
         return items[0]
@@ -138,54 +141,56 @@ class MemoryReader:
         return f"Only words were searched. {model.reason or missing}"
 
     async def _hits(
-        self, found: Found, question: Question, limit: int, skip: Callable[[MemoryItem], bool]
+        self, outcome: SearchOutcome, question: Question, limit: int, skip: Callable[[MemoryItem], bool]
     ) -> tuple[MemoryItem, ...]:
-        """With the part of each text that fits the question best."""
+        """Return the hits with the part of each text that fits the question best."""
 
         def show(entry: MemoryEntry) -> str:
-            nearest = found.passages.get(entry.number, 0)
+            nearest = outcome.passages.get(entry.number, 0)
             return excerpt(entry.text, question, _MAX_EXCERPT_LENGTH, start_of(entry.text, nearest) if nearest else 0)
 
-        scores = {one.found.entry.number: one.score for one in found.candidates}
-        items = await self._items([one.found for one in found.candidates], limit, show, skip)
+        scores = {candidate.entry.entry.number: candidate.score for candidate in outcome.candidates}
+        items = await self._items([candidate.entry for candidate in outcome.candidates], limit, show, skip)
         return tuple(msgspec.structs.replace(item, score=round(scores[item.number], 4)) for item in items)
 
     async def _items(
         self,
-        found: Sequence[IndexedEntry],
+        entries: Sequence[IndexedEntry],
         limit: int,
         show: Callable[[MemoryEntry], str],
         skip: Callable[[MemoryItem], bool] = lambda item: False,
     ) -> tuple[MemoryItem, ...]:
-        """The first that are not skipped. `show` gives what is wanted of a text."""
-        titles = await self._titles({one.entry.conversation_id for one in found})
-        shown: list[tuple[MemoryItem, MemoryEntry]] = []
-        for one in found:
-            if len(shown) == limit:
+        """Return the first entries that are not skipped. `show` returns the part of a text to show."""
+        titles = await self._titles({indexed.entry.conversation_id for indexed in entries})
+        visible: list[tuple[MemoryItem, MemoryEntry]] = []
+        for indexed in entries:
+            if len(visible) == limit:
                 break
-            item = _item(one, titles) if one.entry.conversation_id in titles else None
+            item = _item(indexed, titles) if indexed.entry.conversation_id in titles else None
             if item is not None and not skip(item):
-                shown.append((item, one.entry))
+                visible.append((item, indexed.entry))
 
         def complete() -> tuple[MemoryItem, ...]:
-            return tuple(self._with_text(item, entry, show) for item, entry in shown)
+            return tuple(self._with_text(item, entry, show) for item, entry in visible)
 
-        return await asyncio.to_thread(complete) if shown else ()
+        return await asyncio.to_thread(complete) if visible else ()
 
     def _with_text(self, item: MemoryItem, entry: MemoryEntry, show: Callable[[MemoryEntry], str]) -> MemoryItem:
-        """The item without keys. Of a text they are removed before it is cut: part of a key has no format."""
+        """Return the item without keys. They are removed before the text is cut: part of a key has no format."""
         text = show(replace(entry, text=self._redact(entry.text)))
         speaker, folder = self._redact(item.speaker), self._redact(item.folder)
         return msgspec.structs.replace(item, text=text, speaker=speaker, folder=folder)
 
     async def _titles(self, conversation_ids: Collection[str]) -> dict[str, str]:
-        """Of those that are remembered."""
-        found = await self._conversations.named(conversation_ids)
-        return {one.id: one.title for one in found if self._rules.remembers(one)}
+        """Return the titles of the conversations that are remembered."""
+        conversations = await self._conversations.named(conversation_ids)
+        return {
+            conversation.id: conversation.title for conversation in conversations if self._rules.remembers(conversation)
+        }
 
 
 def vector_filter(where: MemoryFilter, redact: Callable[[str], str]) -> VectorFilter | None:
-    """The filter with the names of folders as `entry_of` stores them, without keys."""
+    """Return the filter with the names of folders as `entry_of` stores them, without keys."""
     if where == MemoryFilter():
         return None
     return VectorFilter(
@@ -197,9 +202,9 @@ def vector_filter(where: MemoryFilter, redact: Callable[[str], str]) -> VectorFi
     )
 
 
-def _item(found: IndexedEntry, titles: Mapping[str, str]) -> MemoryItem:
-    """Without its text."""
-    entry = found.entry
+def _item(indexed: IndexedEntry, titles: Mapping[str, str]) -> MemoryItem:
+    """Return the item without its text."""
+    entry = indexed.entry
     return MemoryItem(
         number=entry.number,
         node_id=entry.id,
@@ -211,5 +216,5 @@ def _item(found: IndexedEntry, titles: Mapping[str, str]) -> MemoryItem:
         text="",
         length=len(entry.text),
         folder=entry.folder,
-        has_vector=found.has_vector,
+        has_vector=indexed.has_vector,
     )

@@ -1,4 +1,4 @@
-"""Which conversations are remembered, and which are given what memory has."""
+"""The rules which conversations are remembered, and which ones recall entries."""
 
 import os
 from pathlib import Path
@@ -26,7 +26,7 @@ class MemoryRules:
         )
 
     def changed(self) -> None:
-        """Look at the folders anew: one of the same name may be a link now."""
+        """Resolve the folders again: one of the same name may be a link now."""
         self._folders.clear()
 
     def _is_below(self, workspace: str, setting: str) -> bool:
@@ -38,6 +38,6 @@ class MemoryRules:
 
 
 def _folders(setting: str) -> frozenset[Path]:
-    """As they are written and without links: workspaces are stored without."""
+    """Return the folders as they are written, and without links: workspaces are stored without links."""
     written = folders_of(setting)
     return frozenset((*written, *(Path(os.path.realpath(folder)) for folder in written)))

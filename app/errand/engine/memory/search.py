@@ -30,33 +30,33 @@ _Nearest: TypeAlias = tuple[VectorHit, ...]
 NEAREST = 200
 # Read and ranked. On the histories the first ten are the same with all of them, the first twenty lack 0.3 %.
 _CANDIDATES = 150
-# Of those that fit best by themselves, the turns beside them may hold the answer.
+# The turns around this many of the best hits are candidates too: they may hold the answer.
 _WITH_NEIGHBOURS = 30
 
 
 @dataclass(frozen=True, slots=True)
 class Semantics:
-    """What finds by meaning: a model and the vectors that it made."""
+    """The means to search by meaning: a model and the vectors that it made."""
 
     embedder: Embedder
     vectors: VectorStore
 
 
 class VectorKeeper(Protocol):
-    """Keeps the vectors as the index of words wants them."""
+    """The keeper of the vectors, which follow the index of words."""
 
     async def check(self) -> None:
-        """Awaited before the vectors are used: they may be of another index. Raises a `VectorsError`."""
+        """Check, before the vectors are used, that they belong to this index. Raises a `VectorsError`."""
         ...
 
     def suspect(self) -> None:
-        """A search found them damaged: they are looked at in the background, and made again."""
+        """Report vectors that a search found damaged: they are checked in the background, and made again."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """Best first, with the cosines of the nearest by their numbers, and which of their passages these are of.
+class SearchOutcome:
+    """The candidates, best first, with the cosines of the nearest by their numbers, and the passages they are of.
 
     `remark` says why meanings were not searched; empty if they were.
     """
@@ -68,7 +68,7 @@ class Found:
 
 
 class MemorySearch:
-    """Without `semantics`, or while these do not work, full text serves alone."""
+    """The search in memory. Without `semantics`, or while these do not work, it uses full text alone."""
 
     def __init__(
         self,
@@ -89,17 +89,17 @@ class MemorySearch:
         *,
         by_meaning: bool = True,
         patience_s: float | None = None,
-    ) -> Found:
-        """The best entries. After `patience_s` it does without meanings. Raises `IndexUnavailable`."""
+    ) -> SearchOutcome:
+        """Return the best entries. After `patience_s` it gives up on meanings. Raises `IndexUnavailable`."""
         looking = self._begin(question.text, where, cancel) if by_meaning else None
-        words = await self._index.read(lambda index: word_hits(question.words, index, where))
+        hits = await self._index.read(lambda index: word_hits(question.terms, index, where))
         nearest, remark = await self._outcome(looking, patience_s) if looking is not None else ((), "")
         nearness = {hit.number: hit.score for hit in nearest}
-        candidates = await self._index.read(partial(ranked, question, words, nearness, limit, where))
-        return Found(candidates, nearness, {hit.number: hit.part for hit in nearest}, remark)
+        candidates = await self._index.read(partial(ranked, question, hits, nearness, limit, where))
+        return SearchOutcome(candidates, nearness, {hit.number: hit.part for hit in nearest}, remark)
 
     def _begin(self, text: str, where: VectorFilter | None, cancel: CancelSignal) -> "asyncio.Task[_Nearest] | None":
-        """What is late goes on: it loads the model, which the next search finds ready."""
+        """Start the search by meaning. It goes on when it is late: it loads the model for the next search."""
         if self._semantics is None:
             return None
         looking = asyncio.create_task(self._nearest(self._semantics, text, where, cancel), name="search by meaning")
@@ -107,7 +107,7 @@ class MemorySearch:
         return looking
 
     async def _outcome(self, looking: "asyncio.Task[_Nearest]", patience_s: float | None) -> tuple[_Nearest, str]:
-        """With a remark if there is none."""
+        """Return the hits, and a remark if meanings could not be searched."""
         try:
             async with asyncio.timeout(patience_s):
                 return await asyncio.shield(looking), ""
@@ -128,31 +128,31 @@ class MemorySearch:
 
 
 def _seen(looking: "asyncio.Task[_Nearest]") -> None:
-    """An error of a search that nobody waits for any more is no defect."""
+    """Mark an error as seen: nobody waits for this search any more."""
     if not looking.cancelled():
         looking.exception()
 
 
 def ranked(
     question: Question,
-    words: WordHits,
+    hits: WordHits,
     nearness: Nearness,
     limit: int,
     where: VectorFilter | None,
     index: WordIndex,
 ) -> tuple[Candidate, ...]:
-    heads = proposed(index, words, nearness, where)
-    return tuple(rank(question, heads, words, nearness, index.entries, max(READ, limit))[:limit])
+    heads = proposed(index, hits, nearness, where)
+    return tuple(rank(question, heads, hits, nearness, index.entries, max(READ, limit))[:limit])
 
 
 def proposed(
-    index: WordIndex, words: WordHits, nearness: Nearness, where: VectorFilter | None = None
+    index: WordIndex, hits: WordHits, nearness: Nearness, where: VectorFilter | None = None
 ) -> list[EntryHead]:
-    """The best of what full text and vectors found, with the neighbours of the very best."""
-    found = index.heads(_best(first_scores(words, nearness), _CANDIDATES))
-    best = {number for scores in (words.own, nearness) for number in _best(scores, _WITH_NEIGHBOURS)}
-    beside = index.heads_beside((head for head in found if head.number in best), where)
-    return list({*found, *beside})
+    """Return the best hits of full text and vectors, with the neighbours of the very best."""
+    head_list = index.heads(_best(first_scores(hits, nearness), _CANDIDATES))
+    best = {number for scores in (hits.own, nearness) for number in _best(scores, _WITH_NEIGHBOURS)}
+    neighbours = index.neighbour_heads((head for head in head_list if head.number in best), where)
+    return list({*head_list, *neighbours})
 
 
 def _best(scores: Mapping[int, float], amount: int) -> list[int]:

@@ -13,7 +13,7 @@ from errand.engine.memory.index import IndexedEntry, WordIndex
 from errand.engine.memory.index_thread import IndexThread, IndexUnavailable
 from errand.engine.memory.passages import count_passages, embed_entries
 from errand.engine.memory.search import Semantics
-from errand.engine.memory.vector_states import set_states, states, want_all, wanted
+from errand.engine.memory.vector_states import set_states, states, waiting_entries, want_all
 from errand.engine.memory.vectors.base import (
     VectorPoint,
     VectorsDamaged,
@@ -26,16 +26,16 @@ from errand.engine.tools.base import ToolError
 
 _logger = logging.getLogger(__name__)
 
-# What is embedded before it is stored: about five seconds of work.
+# Passages that are embedded before they are stored: about five seconds of work.
 _PASSAGES = 64
-# What cannot be done now is tried again after this time, or when the state of the model changes.
-_AGAIN_S = 60.0
-# A store of vectors is made fast again when so many are new.
+# A failed attempt is repeated after this time, or when the state of the model changes.
+_RETRY_AFTER_S = 60.0
+# The store of vectors is optimised when it has this many new ones.
 _MANY = 2_000
 
 
 class VectorFiller:
-    """`is_ready` says whether there is a model, `is_busy` that tasks run: then the processor is left to them."""
+    """The filler of the vectors. `is_ready` says whether there is a model; while `is_busy`, tasks get the processor."""
 
     def __init__(
         self, index: IndexThread, semantics: Semantics, is_ready: Callable[[], bool], is_busy: Callable[[], bool]
@@ -59,7 +59,7 @@ class VectorFiller:
         self._wake.set()
 
     def suspect(self) -> None:
-        """A search found the store damaged: look at it soon."""
+        """Check the store soon: a search found it damaged."""
         self._checked = ""
         self._is_suspect = True
         self._wake.set()
@@ -70,8 +70,8 @@ class VectorFiller:
         self._wake.set()
 
     async def run(self) -> None:
-        """Until it is cancelled."""
-        began_again = -_AGAIN_S
+        """Fill the store until it is cancelled."""
+        began_again = -_RETRY_AFTER_S
         while True:
             self._wake.clear()
             try:
@@ -79,16 +79,16 @@ class VectorFiller:
                 self.problem = ""
             except (VectorsDamaged, VectorsMismatch) as error:
                 _logger.warning("the vectors of memory are made again: %s", error)
-                if time.monotonic() - began_again < _AGAIN_S:  # it did not help
+                if time.monotonic() - began_again < _RETRY_AFTER_S:  # it did not help
                     self.problem = str(error)
-                    await asyncio.sleep(_AGAIN_S)
+                    await asyncio.sleep(_RETRY_AFTER_S)
                 began_again = time.monotonic()
                 await self._start_again()
                 continue
             except (ToolError, VectorsError, IndexUnavailable, OSError) as error:
                 self.problem = str(error)
             try:
-                await asyncio.wait_for(self._wake.wait(), _AGAIN_S if self.problem else None)
+                await asyncio.wait_for(self._wake.wait(), _RETRY_AFTER_S if self.problem else None)
             except TimeoutError:
                 continue
 
@@ -97,29 +97,29 @@ class VectorFiller:
         if self._is_suspect:
             self._is_suspect = False
             await self.check()
-        identity, entries = await self._index.run(partial(wanted, _PASSAGES))
+        identity, entries = await self._index.run(partial(waiting_entries, _PASSAGES))
         while entries and self._is_ready():  # which starts the download at the first use
             await self.check()
             self._embedder.throttled = self._is_busy()
-            chosen = [one.entry for one in _first(entries)]
+            chosen = [indexed.entry for indexed in _first(entries)]
             points = await embed_entries(chosen, self._embedder, background=True)
             await self._store(identity, [entry.number for entry in chosen], points)
             await self._remove_unwanted()
-            identity, entries = await self._index.run(partial(wanted, _PASSAGES))
+            identity, entries = await self._index.run(partial(waiting_entries, _PASSAGES))
         if self._new >= _MANY:
             await self._vectors.optimise()
             self._new = 0
 
     async def _store(self, identity: str, numbers: Sequence[int], points: Sequence[VectorPoint]) -> None:
-        """Whole entries: what is noted as made has all its vectors."""
+        """Store complete entries: an entry that is noted as made has all its vectors."""
         failed = {point.number for point in points if not has_direction(point.vector)}
-        made = [number for number in numbers if number not in failed]
+        usable = [number for number in numbers if number not in failed]
         async with self._checking:
             if identity != self._checked:  # the index was made anew meanwhile: these numbers mean others now
                 return
             await self._vectors.upsert([point for point in points if point.number not in failed])
-            noted = await self._index.run(partial(set_states, identity, made, "made"))
-            self._unwanted += [number for number in made if number not in noted]  # forgotten or pruned meanwhile
+            noted = await self._index.run(partial(set_states, identity, usable, "made"))
+            self._unwanted += [number for number in usable if number not in noted]  # forgotten or pruned meanwhile
             if failed:
                 _logger.warning("the model made no vector that can be used of the entries %s", sorted(failed))
                 await self._index.run(partial(set_states, identity, sorted(failed), "failed"))
@@ -164,7 +164,7 @@ class VectorFiller:
             await self._index.run(partial(set_states, identity, lost, "wanted"))
 
     async def _begin(self, identity: str) -> None:
-        """With an empty store. The note comes last: a killed engine begins once more."""
+        """Begin with an empty store. The note is written last: a killed engine begins once more."""
         self._unwanted.clear()
         await self._vectors.clear()
         await self._index.run(want_all)
@@ -179,17 +179,17 @@ class VectorFiller:
             self.problem = ""
         except (VectorsError, IndexUnavailable, OSError) as error:
             self.problem = str(error)
-            await asyncio.sleep(_AGAIN_S)
+            await asyncio.sleep(_RETRY_AFTER_S)
 
 
 def _first(entries: Sequence[IndexedEntry]) -> Sequence[IndexedEntry]:
-    """As many as are embedded at once, at least one."""
-    sums = accumulate(count_passages(one.entry.text) for one in entries)
+    """Return the first entries, as many as are embedded at once, at least one."""
+    sums = accumulate(count_passages(indexed.entry.text) for indexed in entries)
     return entries[: max(1, sum(total <= _PASSAGES for total in sums))]
 
 
 def _read(note: Path) -> str:
-    """The index that the vectors belong to; empty if there is no note."""
+    """Return the index that the vectors belong to; empty if there is no note."""
     try:
         return note.read_text()
     except (OSError, UnicodeDecodeError):

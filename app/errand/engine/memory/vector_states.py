@@ -7,18 +7,18 @@ from errand.protocol.memory import MemoryPruneParams
 
 
 def counts(index: WordIndex) -> dict[str, int]:
-    """The number of entries for each state of their vectors."""
+    """Return the number of entries for each state of their vectors."""
     rows = index.connection.execute("SELECT vector, count(*) FROM entries GROUP BY vector")
     return {state: int(count) for state, count in rows}
 
 
-def wanted(limit: int, index: WordIndex) -> tuple[str, list[IndexedEntry]]:
-    """The identity of the index, and the newest of its entries that are to get a vector."""
+def waiting_entries(limit: int, index: WordIndex) -> tuple[str, list[IndexedEntry]]:
+    """Return the identity of the index, and the newest of its entries that are to get a vector."""
     return index.identity(), index.select("vector = 'wanted' ORDER BY number DESC LIMIT ?", (limit,))
 
 
 def states(index: WordIndex) -> dict[int, VectorState]:
-    """The state of each entry's vector, by its number."""
+    """Return the state of each entry's vector, by its number."""
     return dict(index.connection.execute("SELECT number, vector FROM entries"))
 
 

@@ -26,18 +26,18 @@ class WordHits:
     window: Mapping[int, float]
 
 
-def word_hits(words: Sequence[str], index: WordIndex, where: VectorFilter | None = None) -> WordHits:
-    """The best for the rarest of these words, among the entries that the filter lets through."""
-    match = " OR ".join(_quoted(word) for word in _rarest(words, index))
+def word_hits(terms: Sequence[str], index: WordIndex, where: VectorFilter | None = None) -> WordHits:
+    """Return the best for the rarest of these words, among the entries that the filter lets through."""
+    match = " OR ".join(_quoted(word) for word in _rarest(terms, index))
     if not match:
         return WordHits({}, {})
     return WordHits(_best("entry_words", match, index, where), _best("window_words", match, index, where))
 
 
-def _rarest(words: Sequence[str], index: WordIndex) -> list[str]:
-    counts = {word: _count(word, index) for word in dict.fromkeys(words)}
-    found = [word for word, count in counts.items() if count]
-    return sorted(found, key=lambda word: counts[word])[:_RAREST_WORDS]
+def _rarest(terms: Sequence[str], index: WordIndex) -> list[str]:
+    counts = {word: _count(word, index) for word in dict.fromkeys(terms)}
+    indexed_terms = [word for word, count in counts.items() if count]
+    return sorted(indexed_terms, key=lambda word: counts[word])[:_RAREST_WORDS]
 
 
 def _count(word: str, index: WordIndex) -> int:

@@ -106,7 +106,7 @@ async def test_a_collection_of_another_program_is_neither_used_nor_cleared(
 
 async def test_a_server_of_another_kind_is_told(pool: HttpPool) -> None:
     async with web_site({"/collections/errand": "<h1>hello</h1>"}) as site:
-        with pytest.raises(VectorsUnavailable, match="is no Qdrant"):
+        with pytest.raises(VectorsUnavailable, match="is not Qdrant"):
             await _store(pool, f"http://127.0.0.1:{site.port}").count()
 
 

@@ -35,7 +35,7 @@ class VectorUnusable(VectorsError):
 
 
 class VectorsUntrusted(VectorsError):
-    """What is there is not ours: never opened, never cleared.
+    """The error for data that is not ours: it is never opened and never cleared.
 
     A folder that is a link, belongs to another user or that others may write to; a collection of another program.
     """
@@ -94,7 +94,7 @@ class VectorStore(Protocol):
         ...
 
     async def search(self, vector: Vector, limit: int, where: VectorFilter | None = None) -> tuple[VectorHit, ...]:
-        """The nearest entries by cosine, best first; at most `limit`, and never more than `MAX_HITS`."""
+        """Return the nearest entries by cosine, best first; at most `limit`, and never more than `MAX_HITS`."""
         ...
 
     async def delete(self, numbers: Collection[int]) -> None:
@@ -102,11 +102,11 @@ class VectorStore(Protocol):
         ...
 
     async def numbers(self) -> frozenset[int]:
-        """The numbers of all entries: an indexer finds with them what has no vector, and vectors without an entry."""
+        """Return the numbers of all entries, by which an indexer finds missing and orphaned vectors."""
         ...
 
     async def count(self) -> int:
-        """How many points there are."""
+        """Return how many points there are."""
         ...
 
     async def optimise(self) -> None:
@@ -123,15 +123,15 @@ class VectorStore(Protocol):
 
 
 def check_point(point: VectorPoint, dimensions: int) -> None:
-    """Raises as `check_vector` does, and ValueError for a number, a part or a time out of range."""
+    """Check a point. Raises as `check_vector` does, and ValueError for a number, part or time out of range."""
     check_vector(point.vector, dimensions)
-    is_known = 0 <= point.number <= _MAX_NUMBER and 0 <= point.part < MAX_PARTS
-    if not is_known or not math.isfinite(point.at):
+    is_in_range = 0 <= point.number <= _MAX_NUMBER and 0 <= point.part < MAX_PARTS
+    if not is_in_range or not math.isfinite(point.at):
         raise ValueError(f"part {point.part} of point {point.number} at {point.at} is out of range")
 
 
 def check_vector(vector: Vector, dimensions: int) -> None:
-    """Raises `VectorsMismatch` for another length, and `VectorUnusable`."""
+    """Check a vector. Raises `VectorsMismatch` for another length, and `VectorUnusable`."""
     if len(vector) != dimensions:
         raise VectorsMismatch(
             f"The index holds vectors of {dimensions} numbers, and the model made one of {len(vector)}. "
@@ -147,62 +147,62 @@ def has_direction(vector: Vector) -> bool:
 
 
 def id_of(point: VectorPoint) -> int:
-    """What identifies the point in a store."""
+    """Return the id of the point in a store."""
     return point.number * MAX_PARTS + point.part
 
 
 def ids_of(numbers: Iterable[int]) -> Iterable[int]:
-    """Of all points that entries with these numbers may have."""
+    """Return the ids of all points that entries with these numbers may have."""
     return (number * MAX_PARTS + part for number in numbers for part in range(MAX_PARTS))
 
 
 def numbers_of(ids: Iterable[int]) -> Iterable[int]:
-    return (one // MAX_PARTS for one in ids)
+    return (point_id // MAX_PARTS for point_id in ids)
 
 
 def surplus_ids(points: Sequence[VectorPoint]) -> list[int]:
-    """Of points that entries may have had before, beside these."""
-    kept = set(map(id_of, points))
-    return [one for one in ids_of({point.number for point in points}) if one not in kept]
+    """Return the ids of points that the entries of these points may have had before."""
+    current_ids = set(map(id_of, points))
+    return [point_id for point_id in ids_of({point.number for point in points}) if point_id not in current_ids]
 
 
 async def nearest_entries(
     limit: int, nearest: Callable[[int], Awaitable[Sequence[tuple[int, float]]]]
 ) -> tuple[VectorHit, ...]:
-    """The best point of each entry, from `nearest`, which finds so many points with their cosines, best first.
+    """Return the best point of each entry, from `nearest`, which finds so many points with their cosines, best first.
 
-    Where many are of the same entries, it is asked again, for as many as should do.
+    Where many points belong to the same entries, it is called again for more.
     """
-    wanted = amount = max(1, min(limit, MAX_HITS))
-    most = wanted * MAX_PARTS
+    max_entries = amount = max(1, min(limit, MAX_HITS))
+    max_points = max_entries * MAX_PARTS
     while True:
         points = await nearest(amount)
         best: dict[int, VectorHit] = {}
-        for one, score in points:
-            number, part = divmod(one, MAX_PARTS)
+        for point_id, score in points:
+            number, part = divmod(point_id, MAX_PARTS)
             best.setdefault(number, VectorHit(number, score, part))
-        if len(best) >= wanted or len(points) < amount or amount == most:
-            return tuple(best.values())[:wanted]
-        amount = min(most, 2 * amount * wanted // len(best))
+        if len(best) >= max_entries or len(points) < amount or amount == max_points:
+            return tuple(best.values())[:max_entries]
+        amount = min(max_points, 2 * amount * max_entries // len(best))
 
 
 def conditions(where: VectorFilter | None) -> dict[str, list[dict[str, object]]]:
-    """The filter as Qdrant's JSON, which both implementations use. Empty without a condition."""
+    """Return the filter as Qdrant's JSON, which both implementations use. Empty without a condition."""
     if where is None:
         return {}
-    must = [_any_of(key, values) for key, values in _wanted(where) if values]
+    must = [_any_of(key, values) for key, values in _allowed_values(where) if values]
     times = {name: value for name, value in (("gte", where.after), ("lt", where.before)) if value is not None}
     if times:
         must.append({"key": "at", "range": times})
-    made: dict[str, list[dict[str, object]]] = {}
+    clauses: dict[str, list[dict[str, object]]] = {}
     if must:
-        made["must"] = must
+        clauses["must"] = must
     if where.not_conversations:
-        made["must_not"] = [_any_of("conversation", where.not_conversations)]
-    return made
+        clauses["must_not"] = [_any_of("conversation", where.not_conversations)]
+    return clauses
 
 
-def _wanted(where: VectorFilter) -> tuple[tuple[str, tuple[str, ...]], ...]:
+def _allowed_values(where: VectorFilter) -> tuple[tuple[str, tuple[str, ...]], ...]:
     return (("conversation", where.conversations), ("folder", where.folders), ("kind", where.kinds))
 
 

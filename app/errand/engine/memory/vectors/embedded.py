@@ -86,7 +86,7 @@ class EmbeddedVectors:
 
     @property
     def pid(self) -> int | None:
-        """That of the process, while it runs."""
+        """The id of the process, while it runs."""
         return None if self._process is None or self._process.has_ended else self._process.pid
 
     async def upsert(self, points: Sequence[VectorPoint]) -> None:
@@ -110,13 +110,13 @@ class EmbeddedVectors:
         await self._delete(ids_of(numbers))
 
     async def numbers(self) -> frozenset[int]:
-        found: set[int] = set()
+        entry_numbers: set[int] = set()
         following: int | None = 0
         while following is not None:
             answer = await self._ask({"op": "ids", "start": following, "limit": _IDS})
-            found.update(numbers_of(answer.ids))
+            entry_numbers.update(numbers_of(answer.ids))
             following = answer.following
-        return frozenset(found)
+        return frozenset(entry_numbers)
 
     async def count(self) -> int:
         return (await self._ask({"op": "count"})).count
@@ -140,18 +140,18 @@ class EmbeddedVectors:
         while batch := tuple(islice(remaining, _IDS)):
             await self._ask({"op": "delete", "ids": batch})
 
-    async def _ask(self, request: dict[str, object], longest_s: float = _CALL_S) -> _Answer:
+    async def _ask(self, request: dict[str, object], timeout_s: float = _CALL_S) -> _Answer:
         process = await self._ready()
         self._stop_idle()
         try:
-            return await process.ask(request, longest_s)
+            return await process.ask(request, timeout_s)
         finally:
             if not process.is_busy and not self._closed:
                 self._stop_idle()
                 self._idle = asyncio.get_running_loop().create_task(self._end_when_idle())
 
     async def _ready(self) -> "_Process":
-        """The process with the index open. One that is being started goes on when the call is cancelled."""
+        """Return the process with the index open. One that is being started goes on when the call is cancelled."""
         async with self._lock:
             if self._process is not None and self._process.has_ended:
                 await self._end()
@@ -237,7 +237,7 @@ class _Process:
     def is_busy(self) -> bool:
         return bool(self._waiting)
 
-    async def ask(self, request: dict[str, object], longest_s: float) -> _Answer:
+    async def ask(self, request: dict[str, object], timeout_s: float) -> _Answer:
         if len(self._waiting) >= _MAX_WAITING_CALLS:
             raise VectorsUnavailable("The index of vectors is busy. Try again later.")
         if self.has_ended:
@@ -247,14 +247,14 @@ class _Process:
         self._waiting.append(answered)
         self._writer.write(struct.pack(">I", len(data)) + data)
         try:
-            async with asyncio.timeout(longest_s):
+            async with asyncio.timeout(timeout_s):
                 with suppress(ConnectionError):
                     await self._writer.drain()
                 answer = await answered
         except TimeoutError as error:
             self.was_late = True
             await ProcessSweep(self._owner).end()
-            raise VectorsUnavailable(f"The index of vectors did not answer in {longest_s:.0f} s.") from error
+            raise VectorsUnavailable(f"The index of vectors did not answer in {timeout_s:.0f} s.") from error
         if answer.kind:
             raise _refusal(answer)
         return answer
@@ -292,7 +292,7 @@ class _Process:
 
 
 async def _started(folder: Path) -> _Process:
-    """The process, which waits to be told what to open. It has no sandbox: it runs our code and the library alone."""
+    """Start the process, which waits for what to open. It has no sandbox: it runs only our code and the library."""
     if sys.platform == "win32":
         raise VectorsUnavailable("The index of vectors on this machine does not run on Windows. Use a Qdrant server.")
     if find_spec(_PACKAGE) is None:
@@ -335,12 +335,12 @@ def _check_folder(folder: Path) -> None:
 
 
 def _check_own(path: Path) -> None:
-    found = path.lstat()
-    if stat.S_ISLNK(found.st_mode):
+    status = path.lstat()
+    if stat.S_ISLNK(status.st_mode):
         raise VectorsUntrusted(f"{path} is a link: the index of vectors is not opened. Remove the link.")
-    if found.st_uid != own_user():
+    if status.st_uid != own_user():
         raise VectorsUntrusted(f"{path} belongs to another user: the index of vectors is not opened. Remove it.")
-    if found.st_mode & stat.S_IWOTH:
+    if status.st_mode & stat.S_IWOTH:
         raise VectorsUntrusted(f"Everybody may write to {path}: the index of vectors is not opened. Remove it.")
 
 

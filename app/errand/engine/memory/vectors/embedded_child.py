@@ -1,5 +1,6 @@
-"""The process that holds the embedded index: Qdrant's engine keeps Python's lock in every call, for seconds while it
-optimises, and a damaged file can end the process. The only user of qdrant_edge.
+"""The process that holds the embedded index. The only user of qdrant_edge.
+
+Qdrant's engine keeps Python's lock in every call, for seconds while it optimises, and a damaged file can end it.
 
 Standard input is a socket with length-prefixed JSON both ways, answered in order; vectors are float32 in base64. The
 argument is the folder of the index. The first message says what to open; `{}` goes out once it is open, and a refusal
@@ -153,26 +154,26 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _opened(folder: Path, request: _Request) -> _Index:
-    """The index, made if there is none. Raises `_Refused`, or whatever the library raises for a damaged one."""
+    """Return the index, made if there is none. Raises `_Refused`, or whatever the library raises for a damaged one."""
     _lock(folder / "lock")
     shard, about = folder / "shard", folder / "index.json"
     dimensions = request.get("dimensions", 0)
-    wanted = {"dimensions": dimensions, "model": request.get("model", "")}
+    expected = {"dimensions": dimensions, "model": request.get("model", "")}
     if request.get("clear"):
         about.unlink(missing_ok=True)
         if shard.exists():
             shutil.rmtree(shard)
     if about.exists():
-        found = json.loads(about.read_bytes())
-        if found != wanted:
-            raise _Refused("mismatch", f"it was made by {found['model']} with {found['dimensions']} numbers")
+        stored = json.loads(about.read_bytes())
+        if stored != expected:
+            raise _Refused("mismatch", f"it was made by {stored['model']} with {stored['dimensions']} numbers")
         return _Index(folder, _loaded(shard))
     if shard.exists():
         raise _Refused("damaged", "it is half written")
     _require_space(folder, 0)
     index = _Index(folder, _created(shard, dimensions))
     written = folder / "index.json.new"
-    written.write_text(json.dumps(wanted), encoding="utf-8")
+    written.write_text(json.dumps(expected), encoding="utf-8")
     written.replace(about)
     return index
 
@@ -191,7 +192,7 @@ def _lock(path: Path) -> None:
 
 
 def _created(path: Path, dimensions: int) -> edge.EdgeShard:
-    """An empty index. Mapped indexes of the fields open in a third of the time that those in memory take."""
+    """Return an empty index. Mapped indexes of the fields open in a third of the time that those in memory take."""
     path.mkdir(mode=0o700)
     config = edge.EdgeConfig(
         vectors=edge.EdgeVectorParams(size=dimensions, distance=edge.Distance.Cosine),
@@ -208,7 +209,7 @@ def _created(path: Path, dimensions: int) -> edge.EdgeShard:
 
 
 def _loaded(path: Path) -> edge.EdgeShard:
-    """The index, of which each part has answered once."""
+    """Return the index, of which each part has answered once."""
     shard = edge.EdgeShard.load(str(path))
     shard.count(edge.CountRequest(exact=True))
     shard.scroll(edge.ScrollRequest(limit=1, with_payload=True, with_vector=True))
@@ -246,16 +247,16 @@ def _numbers(text: str) -> list[float]:
 def _filter(where: dict[str, list[_Condition]]) -> edge.Filter | None:
     if not where:
         return None
-    must: list[edge.ConditionType] = [_condition(one) for one in where.get("must", [])]
-    must_not: list[edge.ConditionType] = [_condition(one) for one in where.get("must_not", [])]
+    must: list[edge.ConditionType] = [_condition(condition) for condition in where.get("must", [])]
+    must_not: list[edge.ConditionType] = [_condition(condition) for condition in where.get("must_not", [])]
     return edge.Filter(must=must, must_not=must_not)
 
 
-def _condition(one: _Condition) -> edge.FieldCondition:
-    key = one.get("key", "")
-    if (values := one.get("match")) is not None:
+def _condition(condition: _Condition) -> edge.FieldCondition:
+    key = condition.get("key", "")
+    if (values := condition.get("match")) is not None:
         return edge.FieldCondition(key=key, match=edge.MatchAny(values["any"]))
-    times = one.get("range", {})
+    times = condition.get("range", {})
     return edge.FieldCondition(key=key, range=edge.RangeFloat(gte=times.get("gte"), lt=times.get("lt")))
 
 
@@ -265,7 +266,7 @@ def _send(connection: socket.socket, message: dict[str, object]) -> None:
 
 
 def _receive(connection: socket.socket) -> _Request | None:
-    """The next request; None at the end."""
+    """Return the next request; None at the end."""
     head = connection.recv(4, socket.MSG_WAITALL)
     if len(head) < 4:
         return None

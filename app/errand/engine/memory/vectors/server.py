@@ -1,4 +1,4 @@
-"""Vectors on a Qdrant server: its REST interface by aiohttp, of which the engine needs ten calls."""
+"""Vectors on a Qdrant server: its REST interface by aiohttp. The engine needs ten of its calls."""
 
 import asyncio
 from collections.abc import Collection, Iterable, Sequence
@@ -43,7 +43,7 @@ _Result = TypeVar("_Result")
 
 
 class _Params(msgspec.Struct, frozen=True):
-    """Those of a collection with several kinds of vectors have no size: it is not ours."""
+    """The parameters of a collection. With several kinds of vectors it has no size: it is not ours."""
 
     size: int = 0
     distance: str = ""
@@ -83,8 +83,8 @@ class _Count(msgspec.Struct, frozen=True):
 class ServerVectors:
     """A `VectorStore` in a collection of the server at `url`, which is made if it is missing.
 
-    Needs Qdrant 1.16, which keeps the name of the model with the collection. Raises `ConfigurationError` for a URL that
-    is none, and for a key that would travel unencrypted; each call takes at most `call_s`.
+    Needs Qdrant 1.16, which keeps the name of the model with the collection. Raises `ConfigurationError` for an invalid
+    URL, and for a key that would travel unencrypted; each call takes at most `call_s`.
     """
 
     def __init__(
@@ -123,8 +123,8 @@ class ServerVectors:
         query: dict[str, object] = {"query": vector, "filter": conditions(where) or None}
 
         async def nearest(amount: int) -> Sequence[tuple[int, float]]:
-            found = _decoded(await self._ask("POST", "/points/query", {**query, "limit": amount}), _Points)
-            return [(point.id, point.score) for point in found.points]
+            page = _decoded(await self._ask("POST", "/points/query", {**query, "limit": amount}), _Points)
+            return [(point.id, point.score) for point in page.points]
 
         return await nearest_entries(limit, nearest)
 
@@ -132,25 +132,25 @@ class ServerVectors:
         await self._delete(ids_of(numbers))
 
     async def numbers(self) -> frozenset[int]:
-        found: set[int] = set()
+        entry_numbers: set[int] = set()
         following: int | None = 0
         while following is not None:
-            wanted: dict[str, object] = {
+            page_request: dict[str, object] = {
                 "offset": following,
                 "limit": _IDS,
                 "with_payload": False,
                 "with_vector": False,
             }
-            page = _decoded(await self._ask("POST", "/points/scroll", wanted), _Points)
-            found.update(numbers_of(point.id for point in page.points))
+            page = _decoded(await self._ask("POST", "/points/scroll", page_request), _Points)
+            entry_numbers.update(numbers_of(point.id for point in page.points))
             following = page.next_page_offset
-        return frozenset(found)
+        return frozenset(entry_numbers)
 
     async def count(self) -> int:
         return _decoded(await self._ask("POST", "/points/count", {"exact": True}), _Count).count
 
     async def optimise(self) -> None:
-        """The server optimises by itself; this only checks that it answers."""
+        """Check that the server answers: it optimises by itself."""
         await self.count()
 
     async def clear(self) -> None:
@@ -181,22 +181,23 @@ class ServerVectors:
         return data
 
     async def _open(self) -> None:
-        found = await self._about()
-        if found is None:
+        existing = await self._about()
+        if existing is None:
             about: dict[str, object] = {
                 "vectors": {"size": self._dimensions, "distance": "Cosine"},
                 "metadata": {"model": self._model},
             }
             await self._request("PUT", "", about)
-        elif found != (self._model, _Params(self._dimensions, "Cosine")):
+        elif existing != (self._model, _Params(self._dimensions, "Cosine")):
             raise VectorsMismatch(
-                f"The collection of vectors is of another model: {found[0]} with {found[1].size} numbers. Rebuild it."
+                f"The collection of vectors is of another model: {existing[0]} with {existing[1].size} numbers. "
+                "Rebuild it."
             )
         for name, kind in _INDEXES:  # those that exist are left alone
             await self._request("PUT", "/index?wait=true", {"field_name": name, "field_schema": kind})
 
     async def _about(self) -> tuple[str, _Params] | None:
-        """The model and the vectors of the collection; None if there is none.
+        """Return the model and the vectors of the collection; None if there is none.
 
         Raises `VectorsUntrusted` for a collection that is not ours.
         """
@@ -205,11 +206,11 @@ class ServerVectors:
             return None
         config = _decoded(data, _Collection).config
         if config.metadata is None or not config.metadata.model or config.params.vectors is None:
-            raise VectorsUntrusted(f"{self._place} has a collection of this name that Errand did not make.")
+            raise VectorsUntrusted(f"{self._server_name} has a collection of this name that Errand did not make.")
         return config.metadata.model, config.params.vectors
 
     async def _request(self, method: str, path: str, body: dict[str, object] | None) -> tuple[int, bytes]:
-        """The status, 200 or 404, and the body. A redirect is refused: it would take the key elsewhere."""
+        """Return the status, 200 or 404, and the body. A redirect is refused: it would take the key elsewhere."""
         if self._closed:
             raise VectorsUnavailable("The index of vectors has been closed.")
         url = self._url + self._path + path
@@ -228,17 +229,21 @@ class ServerVectors:
                 data = await read_body(response, _MAX_ANSWER_BYTES)
                 status = response.status
         except TimeoutError as error:
-            raise VectorsUnavailable(f"{self._place} did not answer in {self._call_s:g} s.") from error
+            raise VectorsUnavailable(f"{self._server_name} did not answer in {self._call_s:g} s.") from error
         except (aiohttp.ClientError, OSError, BodyTooLong) as error:
-            raise VectorsUnavailable(f"{self._place} cannot be reached: {error}") from error
+            raise VectorsUnavailable(f"{self._server_name} cannot be reached: {error}") from error
         if status in (401, 403):
-            raise VectorsUnavailable(f"{self._place} refuses the key (HTTP {status}). Set another in the settings.")
+            raise VectorsUnavailable(
+                f"{self._server_name} refuses the key (HTTP {status}). Set another in the settings."
+            )
         if status not in (200, 404):
-            raise VectorsUnavailable(f"{self._place} answered HTTP {status}: {data[:300].decode(errors='replace')}")
+            raise VectorsUnavailable(
+                f"{self._server_name} answered HTTP {status}: {data[:300].decode(errors='replace')}"
+            )
         return status, data
 
     @property
-    def _place(self) -> str:
+    def _server_name(self) -> str:
         return f"The Qdrant server {display_address(self._url)}"
 
 
@@ -254,12 +259,12 @@ def _check_url(url: str, api_key: str) -> None:
 
 
 def _decoded(data: bytes, kind: type[_Result]) -> _Result:
-    """The field `result` of an answer."""
+    """Return the field `result` of an answer."""
     try:
-        found = msgspec.json.decode(data, type=dict[str, msgspec.Raw]).get("result", msgspec.Raw(b"null"))
-        return msgspec.json.decode(found, type=kind)
+        result = msgspec.json.decode(data, type=dict[str, msgspec.Raw]).get("result", msgspec.Raw(b"null"))
+        return msgspec.json.decode(result, type=kind)
     except msgspec.DecodeError as error:
-        raise VectorsUnavailable("What answers at the address of the Qdrant server is no Qdrant.") from error
+        raise VectorsUnavailable("The program at the address of the Qdrant server is not Qdrant.") from error
 
 
 def _stored(point: VectorPoint) -> dict[str, object]:
