@@ -60,7 +60,7 @@ async def test_a_limit_that_passes_is_a_stall_and_that_of_the_whole_reply_says_s
             await wait_within(deadline, 0)
         async with deadline.within(60):
             await asyncio.sleep(0)  # the next block is not affected
-    with Deadline(CancelSignal(), whole_s=0.001) as deadline, pytest.raises(ReplyTooLong):
+    with Deadline(CancelSignal(), limit_s=0.001) as deadline, pytest.raises(ReplyTooLong):
         await wait_within(deadline, 60)
 
 

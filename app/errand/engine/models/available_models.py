@@ -85,7 +85,7 @@ class AvailableModels:
         self._probed_addresses: dict[str, str] = {}
 
     async def list(self, refresh: bool, fetch: bool = False) -> wire.ModelListResult:
-        """Providers, their models and the default model.
+        """Return the providers, their models and the default model.
 
         Searches for local servers on the first call and with `refresh`. With `fetch`, the model lists of all providers
         with a key are fetched and stored.
@@ -104,7 +104,7 @@ class AvailableModels:
         return wire.ModelListResult(providers=tuple(rows), models=tuple(models), default=await self.default_model())
 
     async def default_model(self) -> str | None:
-        """The model to use if none is named: of the first provider with a key, else of the first server.
+        """Return the model to use if none is named: of the first provider with a key, else of the first server.
 
         Custom servers take precedence over servers that were found.
         """
@@ -131,8 +131,8 @@ class AvailableModels:
         provider = self._providers.of((model_id or f"{provider_name}/any").removeprefix(REACT))
         if provider.name != provider_name:
             raise ConfigurationError(f"{model_id!r} is not a model of {provider_name}.")
-        wanted = model_id or await self._model_to_test(provider)
-        return await self._try(provider, wanted, default_api_base(wanted, self._settings()), None)
+        tested_id = model_id or await self._model_to_test(provider)
+        return await self._try(provider, tested_id, default_api_base(tested_id, self._settings()), None)
 
     async def _try(self, provider: Provider, model_id: str, base: str | None, key: str | None) -> wire.ModelTestResult:
         from errand.engine.models.recovery.driver import RecoveringModel
@@ -147,7 +147,7 @@ class AvailableModels:
             await model.close()
 
     async def _model_to_test(self, provider: Provider) -> str:
-        """The model that tasks would use."""
+        """Return the model that tasks would use."""
         if provider.default_model:
             return f"{provider.name}/{provider.default_model}"
         listing = self._model_facts.listings.of(provider.name)
@@ -223,7 +223,7 @@ class AvailableModels:
         self._model_facts.refresh(again=True)
 
     async def _key(self, provider: Provider) -> Key | None:
-        """The provider's key. An unreadable key counts as none here; using it raises the error."""
+        """Return the provider's key. An unreadable key counts as none here; using it raises the error."""
         if not provider.takes_key:
             return None
         try:
@@ -268,17 +268,17 @@ class AvailableModels:
             shown=own is not None or chosen is None or name in chosen,
             for_chat=is_for_chat(name),
         )
-        known = model_facts.facts(model_id)
-        return plain if known is None else _with_facts(plain, known)
+        facts = model_facts.facts(model_id)
+        return plain if facts is None else _with_facts(plain, facts)
 
 
-def _with_facts(model: wire.Model, known: model_facts.ModelFacts) -> wire.Model:
+def _with_facts(model: wire.Model, facts: model_facts.ModelFacts) -> wire.Model:
     return msgspec.structs.replace(
         model,
-        context_tokens=known.context_tokens,
-        input_price=None if known.prices.input is None else known.prices.input * _MILLION,
-        output_price=None if known.prices.output is None else known.prices.output * _MILLION,
-        tools=known.calls_tools,
-        images=known.sees,
-        thinking=known.thinks,
+        context_tokens=facts.context_tokens,
+        input_price=None if facts.prices.input is None else facts.prices.input * _MILLION,
+        output_price=None if facts.prices.output is None else facts.prices.output * _MILLION,
+        tools=facts.calls_tools,
+        images=facts.sees,
+        thinking=facts.thinks,
     )

@@ -52,7 +52,7 @@ class ModelOptions:
 
 
 def level_for(thinking_budget: int) -> ThinkingLevel:
-    """The level that comes nearest to a number of tokens."""
+    """Return the level that comes nearest to a number of tokens."""
     for level, most in _BUDGETS:
         if thinking_budget <= most:
             return level

@@ -36,28 +36,28 @@ class CallIdMapper:
         return other
 
     def of_reply(self, message: AssistantMessage) -> list[tuple[ToolCall, str]]:
-        """The calls of a reply with their ids."""
+        """Return the calls of a reply with their ids."""
         named: list[tuple[ToolCall, str]] = []
         self._open = {}
         for call in message.tool_calls:
-            given = self._unique(call.id, self._in_provider_form(call.id, message.model), message.model)
-            self._open.setdefault(call.id, []).append(given)
-            named.append((call, given))
+            sent_id = self._unique(call.id, self._in_provider_form(call.id, message.model), message.model)
+            self._open.setdefault(call.id, []).append(sent_id)
+            named.append((call, sent_id))
         return named
 
     def of_result(self, message: ToolResultMessage) -> str | None:
-        """The id of the call that a result answers; None if the last reply has no such call."""
-        given = self._open.get(message.tool_call_id)
-        return given.pop(0) if given else None
+        """Return the id of the call that a result answers; None if the last reply has no such call."""
+        open_ids = self._open.get(message.tool_call_id)
+        return open_ids.pop(0) if open_ids else None
 
     def _unique(self, call_id: str, formed: str, model: str) -> str:
-        number, given = self._numbers.get(call_id, 1), formed
-        while given in self._used:
+        number, unique_id = self._numbers.get(call_id, 1), formed
+        while unique_id in self._used:
             number += 1
-            given = self._in_provider_form(f"{call_id} {number}", model)
-        self._used.add(given)
+            unique_id = self._in_provider_form(f"{call_id} {number}", model)
+        self._used.add(unique_id)
         self._numbers[call_id] = number
-        return given
+        return unique_id
 
     def _in_provider_form(self, call_id: str, model: str) -> str:
         form = self._provider.call_ids
@@ -68,7 +68,7 @@ class CallIdMapper:
 
 
 def answered_calls(messages: tuple[ModelMessage, ...], index: int) -> set[str]:
-    """The calls of the reply at `index` that have a result before the next reply."""
+    """Return the calls of the reply at `index` that have a result before the next reply."""
     answered: set[str] = set()
     for at in range(index + 1, len(messages)):
         message = messages[at]
@@ -80,5 +80,5 @@ def answered_calls(messages: tuple[ModelMessage, ...], index: int) -> set[str]:
 
 
 def sendable_name(call: ToolCall) -> str:
-    """The name of a call in the characters that providers accept."""
+    """Return the name of a call in the characters that providers accept."""
     return _NOT_IN_NAMES.sub("_", call.name)[:64] or "_"

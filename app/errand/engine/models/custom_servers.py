@@ -55,10 +55,10 @@ class CustomServers:
         ok, text = answer.models is not None, answer.text
         names = tuple(model.name for model in answer.models or ())
         if params.calls and kind != _SHARED and (name := params.model or _first_for_chat(server, names)):
-            found = msgspec.structs.replace(server, address=_found_address(server, answer))
-            reply = await self._available_models.try_provider(custom_provider(found), key, name)
+            answering = msgspec.structs.replace(server, address=_working_address(server, answer))
+            reply = await self._available_models.try_provider(custom_provider(answering), key, name)
             ok, text = reply.ok, f"{reply.text} {text}" if reply.ok and names else reply.text
-        return ModelServerTestResult(ok=ok, address=_found_address(server, answer), text=text, models=names)
+        return ModelServerTestResult(ok=ok, address=_working_address(server, answer), text=text, models=names)
 
     async def save(self, params: ModelServerSaveParams) -> ModelServerSaveResult:
         """Save the server and fetch its models. It is saved even if that fails."""
@@ -77,7 +77,7 @@ class CustomServers:
             server_id = before.id if before is not None else _new_id(name, others)
             server = ModelServer(id=server_id, name=name, address=address, kind=kind)
             answer = await self._available_models.probe(_probed(server), key)
-            server = msgspec.structs.replace(server, address=_found_address(server, answer))
+            server = msgspec.structs.replace(server, address=_working_address(server, answer))
             notices = await self._store(before, server, params.key)
             self._available_models.store_answer(server.id, answer)
         text = " ".join(("Saved.", answer.text, *notices))
@@ -97,7 +97,7 @@ class CustomServers:
         return ModelServerRemoveResult(text=text)
 
     async def _is_catalogs_own(self, row: Provider, params: ModelServerSaveParams, address: str) -> bool:
-        """True for the first one of a kind under its usual title: it needs no id of its own."""
+        """Return True for the first one of a kind under its usual title: it needs no id of its own."""
         if row.kind == "proxy":
             return True
         name = params.name.strip().casefold()
@@ -123,16 +123,16 @@ class CustomServers:
         return self._settings.values.model_servers
 
     def _find(self, server_id: str) -> ModelServer:
-        found = next((server for server in self._servers if server.id == server_id), None)
-        if found is None:
+        server = next((server for server in self._servers if server.id == server_id), None)
+        if server is None:
             raise NotFound(f"There is no model server {server_id!r}.")
-        return found
+        return server
 
-    async def _key(self, server_id: str | None, address: str, given: str | None) -> str | None:
-        """The given key, or the stored one if the address is on the same machine and port."""
-        if given is not None or server_id is None:
-            check_key(given or "")
-            return (given or "").strip() or None
+    async def _key(self, server_id: str | None, address: str, entered: str | None) -> str | None:
+        """Return the given key, or the stored one if the address is on the same machine and port."""
+        if entered is not None or server_id is None:
+            check_key(entered or "")
+            return (entered or "").strip() or None
         if origin(self._find(server_id).address) != origin(address):
             return None
         stored = await self._keys.get(server_id, ())
@@ -148,8 +148,8 @@ class CustomServers:
         others = tuple(other for other in self._servers if other is not before)
         if before is None and len(others) >= _MAX_SERVERS:
             raise InvalidParams(f"There are {_MAX_SERVERS} model servers already. Remove one first.")
-        place = self._servers.index(before) if before is not None else len(others)
-        self._settings.set_model_servers((*others[:place], server, *others[place:]))
+        position = self._servers.index(before) if before is not None else len(others)
+        self._settings.set_model_servers((*others[:position], server, *others[position:]))
         if key is not None and key.strip():
             notices.append(await self._keys.set(server.id, key))
         elif key is not None:
@@ -158,7 +158,7 @@ class CustomServers:
 
 
 def _address(kind: str, typed: str) -> str:
-    """The address in the user's input; empty for the usual one of a provider of the catalog."""
+    """Return the address in the user's input; empty for the usual one of a provider of the catalog."""
     row = addable(kind)
     if row is None and kind not in (*BY_ADDRESS, _SHARED):
         raise InvalidParams(f"There is no kind of provider {kind!r}.")
@@ -176,12 +176,12 @@ def _probed(server: ModelServer) -> Provider:
     return custom_provider(server)
 
 
-def _found_address(server: ModelServer, answer: ProbeResult) -> str:
+def _working_address(server: ModelServer, answer: ProbeResult) -> str:
     return answer.address if server.kind == "openai_compatible" else server.address
 
 
 def _first_for_chat(server: ModelServer, names: Sequence[str]) -> str:
-    """The model to try: the usual one of the provider, else the first that is not an embedding model."""
+    """Return the model to try: the usual one of the provider, else the first that is not an embedding model."""
     usual = _probed(server).default_model
     return usual if usual in names else next((name for name in names if is_for_chat(name)), "")
 
@@ -196,7 +196,7 @@ def _checked_name(typed: str, others: Iterable[ModelServer]) -> str:
 
 
 def _new_id(name: str, others: Iterable[ModelServer]) -> str:
-    """A unique id from the letters and digits of the name, different from all providers: it prefixes the model ids."""
+    """Return a unique id from the name's letters and digits. It begins model ids, so no provider has it."""
     taken = {server.id for server in others} | {row.name for row in PROVIDERS} | {REACT.rstrip("/")}
     base = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "server"
     number, candidate = 1, base

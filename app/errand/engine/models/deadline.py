@@ -28,10 +28,10 @@ class Deadline:
     It starts no asyncio task.
     """
 
-    def __init__(self, stop: CancelSignal, whole_s: float = REPLY_LIMITS.seconds) -> None:
+    def __init__(self, stop: CancelSignal, limit_s: float = REPLY_LIMITS.seconds) -> None:
         self._stop = stop
-        self._whole_s = whole_s
-        self._end = time.monotonic() + whole_s
+        self._limit_s = limit_s
+        self._end = time.monotonic() + limit_s
         self._block: _Block | None = None
         self._unsubscribe = stop.subscribe(self._wake)
 
@@ -49,7 +49,7 @@ class Deadline:
             raise Aborted
 
     def within(self, limit_s: float) -> "_Block":
-        """Cancels the block on the stop signal, or after `limit_s`.
+        """Cancel the block on the stop signal, or after `limit_s`.
 
         Raises `Aborted`, `Stalled` or `ReplyTooLong`; also on entry, since blocks may end without waiting, repeatedly.
         """
@@ -61,7 +61,7 @@ class Deadline:
         return self._block
 
     def _too_long(self) -> ReplyTooLong:
-        return ReplyTooLong(f"takes longer than {self._whole_s / 60:g} minutes")
+        return ReplyTooLong(f"takes longer than {self._limit_s / 60:g} minutes")
 
     def _wake(self) -> None:
         if self._block is not None:
@@ -69,7 +69,7 @@ class Deadline:
 
 
 class _Block:
-    """As `asyncio.timeout`, which takes three times the CPU time: a step of a task has several of them.
+    """A limit like `asyncio.timeout`, at a third of its CPU time: a step of a task has several of them.
 
     Raises `at_end` after `limit_s`, or `Stalled`.
     """

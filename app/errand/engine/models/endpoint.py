@@ -21,7 +21,7 @@ _OURS = frozenset(("content-type", "content-length", "host", "connection", "tran
 
 
 def check_headers(headers: Mapping[str, str]) -> None:
-    """Raises `ConfigurationError` for headers that cannot be sent, or that are ours to set."""
+    """Check headers. Raises `ConfigurationError` for those that cannot be sent, or that only Errand sets."""
     for name, value in headers.items():
         if not _NAME.fullmatch(name) or name.lower() in _OURS:
             raise ConfigurationError(f"The request header {name[:100]!r} cannot be set: leave it out.")
@@ -32,7 +32,7 @@ def check_headers(headers: Mapping[str, str]) -> None:
 
 
 def secret_values(headers: Mapping[str, str]) -> list[str]:
-    """What may be keys in the headers, which nobody is shown: `Bearer` and the like are not."""
+    """Return the parts of headers that may be keys, which nobody may see: `Bearer` and the like are not keys."""
     return [value.rpartition(" ")[2] for name, value in headers.items() if _OF_A_SECRET.search(name)]
 
 
@@ -71,7 +71,7 @@ class ModelEndpoint:
 
     @property
     def key_help(self) -> str:
-        """Where the key was set, or is to be set."""
+        """The place where the key was set, or can be set."""
         if header := self._key_header:
             return f"It is the one in the request header {header}, which a program has set: check it there."
         if origin := self.origin():
@@ -91,9 +91,9 @@ class ModelEndpoint:
         """The name of the given header that carries a key in place of ours; empty without one."""
         return next((name for name in self.headers if name.lower() in _KEY_HEADERS), "")
 
-    async def key_for(self, given: str | None) -> str | None:
-        """The key to send: the one given for this call, else the stored one. Raises `ProviderError` for none."""
-        key = given or await self.key()
+    async def key_for(self, call_key: str | None) -> str | None:
+        """Return the key to send: the one given for this call, else the stored one. Raises `ProviderError` for none."""
+        key = call_key or await self.key()
         if key is None and self.provider.needs_key and not self._key_header:
             text = f"There is no key for {self.provider.title}. {self.key_help.replace('Check', 'Set', 1)}"
             raise ProviderError(AttemptFailure(text, "no key", FailureKind.NOT_AUTHORISED))
@@ -105,10 +105,10 @@ class ModelEndpoint:
         return key
 
     def with_headers(self, own: Mapping[str, str]) -> dict[str, str]:
-        """The headers of a request: ours, and those that were given."""
-        given = {name.lower() for name in self.headers}
-        return {name: value for name, value in own.items() if name.lower() not in given} | dict(self.headers)
+        """Return the headers of a request: ours, and those that were given."""
+        custom_names = {name.lower() for name in self.headers}
+        return {name: value for name, value in own.items() if name.lower() not in custom_names} | dict(self.headers)
 
     def redacted(self, failure: AttemptFailure) -> AttemptFailure:
-        """The failure with keys redacted, as it may be stored and shown."""
+        """Return the failure with keys redacted, as it may be stored and shown."""
         return replace(failure, text=self.redactor.hide(failure.text), short=self.redactor.hide(failure.short))

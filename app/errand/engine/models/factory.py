@@ -32,7 +32,7 @@ class ModelFactory:
     def make(
         self, provider: Provider, api_base: str | None, api_key: str | None, headers: Mapping[str, str]
     ) -> ModelProvider:
-        """Raises `ConfigurationError` if the address is missing or not a web address, or a header cannot be sent."""
+        """Check an endpoint. Raises `ConfigurationError` if it has no web address, or a header that cannot be sent."""
         if provider.kind == "scripted":
             from errand.engine.models.scripted import ScriptedModel
 
@@ -63,7 +63,7 @@ class ModelFactory:
                 return self._open_fast(endpoint)
 
     def _checked_base(self, provider: Provider, api_base: str | None) -> str:
-        """The address to ask, empty if the library knows it."""
+        """Return the address to ask, empty if the library knows it."""
         if provider.own and api_base:
             raise ConfigurationError(f"{provider.title} has an address of its own: leave out --api-base.")
         base = api_base or ("" if provider.kind == "litellm" else self.base_url(provider))
@@ -90,7 +90,7 @@ class ModelFactory:
             self._opened_library().prepare(practice_request(provider, model_id))
 
     def base_url(self, provider: Provider) -> str:
-        """The address of a provider, possibly set by a variable; a local one is completed with scheme and path."""
+        """Return the address of a provider, which a variable may set; a local one is completed with scheme and path."""
         if by_hand := self._address_from_settings(provider):
             return by_hand
         moved = self._address_variable(provider)
@@ -100,8 +100,8 @@ class ModelFactory:
         if not provider.is_local:
             return base
         base = base if "://" in base else f"http://{base}"
-        scheme, _, place = base.rstrip("/").removesuffix("/v1").partition("://")
-        host, _, port = place.partition(":")
+        scheme, _, host_and_port = base.rstrip("/").removesuffix("/v1").partition("://")
+        host, _, port = host_and_port.partition(":")
         return f"{scheme}://{'127.0.0.1' if host in ('', '0.0.0.0') else host}:{port or provider.local_port}/v1"
 
     def obstacle_to_thinking(self, request: ModelRequest, provider: Provider, base: str) -> ThinkingObstacle | None:
@@ -111,20 +111,20 @@ class ModelFactory:
         from errand.engine.models.openai.request import effort_fields
         from errand.engine.models.openai.responses_api import reasons
 
-        known = model_facts.facts(request.model)
+        facts = model_facts.facts(request.model)
         if request.options.thinking_level == "off":
-            is_forced = provider.family == "openai" and reasons(request.model) and known and "none" not in known.efforts
-            return "always" if is_forced or (known is not None and known.always_thinks) else None
-        if known is not None and known.thinks is False:
+            is_forced = provider.family == "openai" and reasons(request.model) and facts and "none" not in facts.efforts
+            return "always" if is_forced or (facts is not None and facts.always_thinks) else None
+        if facts is not None and facts.thinks is False:
             return "no_thinking"
         if provider.family == "openai":
             return None if reasons(request.model) or effort_fields(request, provider) else "no_thinking"
         if provider.kind != "openai_compatible" or base.rstrip("/").endswith(RESPONSES_PATH):
-            return None if known is None or known.reasons else "no_thinking"
+            return None if facts is None or facts.reasons else "no_thinking"
         return None if effort_fields(request, provider) else "no_way"
 
     async def key(self, provider: Provider) -> Key | None:
-        """The key for the provider's `base_url`. Raises `ConfigurationError` if it cannot be read."""
+        """Return the key for the provider's `base_url`. Raises `ConfigurationError` if it cannot be read."""
         address_variable = None if self._address_from_settings(provider) else self._address_variable(provider)
         return await self._keys.get(provider.name, provider.key_variables, address_variable)
 
@@ -169,11 +169,11 @@ class ModelFactory:
         return self._library
 
     def _address_from_settings(self, provider: Provider) -> str:
-        """The provider's address in the settings; empty for none."""
+        """Return the provider's address in the settings; empty for none."""
         return self._settings().proxy_url if provider.kind == "proxy" else ""
 
     def _address_variable(self, provider: Provider) -> Variable | None:
-        """The variable that sets the provider's address, from the newest environment with a key for the provider."""
+        """Return the variable that sets the provider's address, from the newest environment with a key for it."""
         name = provider.base_variable
         if not name:
             return None
@@ -184,29 +184,29 @@ class _KeySource:
     """Reads the key for each call, so that changes take effect at once."""
 
     def __init__(
-        self, keys: KeyStore, provider: Provider, given: str | None, address_variable: Variable | None
+        self, keys: KeyStore, provider: Provider, call_key: str | None, address_variable: Variable | None
     ) -> None:
         self._keys = keys
         self._provider = provider
-        self._given = given
+        self._call_key = call_key
         self._address_variable = address_variable
-        self._found: Key | None = None
+        self._stored_key: Key | None = None
 
     async def __call__(self) -> str | None:
-        if self._given:
-            return self._given
+        if self._call_key:
+            return self._call_key
         if not self._provider.takes_key:
             return None
         provider = self._provider
-        self._found = await self._keys.get(provider.name, provider.key_variables, self._address_variable)
-        return self._found.value if self._found else None
+        self._stored_key = await self._keys.get(provider.name, provider.key_variables, self._address_variable)
+        return self._stored_key.value if self._stored_key else None
 
     def origin(self) -> str:
-        """Where the newest key was set and is replaced, in words; empty without a key."""
-        if self._given:
+        """Return, in words, where the newest key was set and can be replaced; empty without a key."""
+        if self._call_key:
             return "It was given for this task alone, with --api-key-env or by a program: check it there."
         replace_it = f"Replace it with `errand keys set {self._provider.name}`, or in the settings."
-        match self._found:
+        match self._stored_key:
             case Key(source="environment", variable=variable):
                 return f"It is the one in the variable {variable}, which goes before a stored key: check it there."
             case Key(source="keyring"):

@@ -199,7 +199,7 @@ def _full_stop(message: str) -> str:
 
 
 def too_long(message: str) -> AttemptFailure:
-    """The failure of a request beyond the context window; `message` is what the server said of it."""
+    """Return the failure of a request beyond the context window; `message` is what the server said of it."""
     quoted = f": {message}{_full_stop(message)}" if message else "."
     text = (
         f"The conversation is longer than this model can read{quoted} "
@@ -209,7 +209,7 @@ def too_long(message: str) -> AttemptFailure:
 
 
 def _request_failure(title: str, status: int, message: str, quoted: str) -> AttemptFailure | None:
-    """Failures caused by a part of the request: its tools, images or temperature."""
+    """Return the failure that a part of the request caused: its tools, images or temperature."""
     if status < 600 and _NO_TOOLS.search(message):
         text = f"This model of {title} does not call tools{quoted} Choose a model that does."
         return AttemptFailure(text, "no tool calls", FailureKind.NO_TOOLS)
@@ -232,7 +232,7 @@ def _request_failure(title: str, status: int, message: str, quoted: str) -> Atte
 
 
 def _field_failure(title: str, status: int, refusal: str, quoted: str) -> AttemptFailure | None:
-    """Failures that name a field of the request: one that is too much, or one of earlier thoughts that is missing."""
+    """Return the failure that a field caused: a superfluous one, or a missing one of earlier thoughts."""
     if status not in _OF_FIELDS:
         return None
     text = f"{title} refused the request ({status}){quoted}"
@@ -244,7 +244,7 @@ def _field_failure(title: str, status: int, refusal: str, quoted: str) -> Attemp
 
 
 def error_text(body: bytes) -> str:
-    """The error message of a body, in one line of at most 300 characters, with keys redacted."""
+    """Return the error message of a body, in one line of at most 300 characters, with keys redacted."""
     text = _message(body) or body[:4000].decode("utf-8", "replace")
     line = " ".join(redact(text).split())
     return line if len(line) <= 300 else line[:299] + "…"
@@ -264,7 +264,7 @@ def _wait_text(seconds: float) -> str:
 
 
 def _message(body: bytes) -> str:
-    """The message in a usual shape: {"error": {"message", "code"}}, {"error": text}, {"message"}, {"detail"}."""
+    """Return the message in a usual shape: {"error": {"message", "code"}}, {"error": text}, {"message"}, {"detail"}."""
     try:
         value: JsonValue = msgspec.json.decode(body)
     except (ValueError, RecursionError):

@@ -65,11 +65,11 @@ class ReplyReader(Protocol):
         ...
 
     def read(self, data: bytes, name: str = "") -> list[ModelEvent]:
-        """The events of one piece. Raises `ProviderError` for an error from the server and for damaged data."""
+        """Return the events of one piece. Raises `ProviderError` for an error from the server and for damaged data."""
         ...
 
     def end(self) -> list[ModelEvent]:
-        """The stream has ended; raises `ProviderError` if it was cut off, empty or filtered."""
+        """Return the stream has ended; raises `ProviderError` if it was cut off, empty or filtered."""
         ...
 
 
@@ -77,7 +77,7 @@ class ApiFormat(Protocol):
     """The request and reply format of one kind of API, for one provider and the name of its server."""
 
     def urls(self, base: str) -> tuple[str, ...]:
-        """The addresses to try in turn: some are given without their path."""
+        """Return the addresses to try in turn: some are given without their path."""
         ...
 
     def headers(self, key: str | None) -> dict[str, str]: ...
@@ -189,7 +189,7 @@ class _ReplyStream:
         self._bytes_left = most_bytes
 
     async def events(self, watch: Deadline) -> AsyncGenerator[ModelEvent, None]:
-        """Raises on failure."""
+        """Stream the response. Raises on failure."""
         share = Slice()
         while True:
             try:
@@ -224,7 +224,7 @@ class _ReplyStream:
         return self._timeouts.first_byte_s if self._builder.is_empty else self._timeouts.between_s
 
     async def _end_without_mark(self) -> list[ModelEvent]:
-        """The body may be complete, not an event stream, or cut off."""
+        """Return the body may be complete, not an event stream, or cut off."""
         events: list[ModelEvent] = []
         if self._stream.stray and self._builder.is_empty:
             if not self._stream.stray.lstrip().startswith((b"{", b"[")):

@@ -18,7 +18,7 @@ class BodyTooLong(ValueError):
 
 
 async def read_body(response: aiohttp.ClientResponse, most_bytes: int) -> bytes:
-    """The whole decompressed body; raises `BodyTooLong`."""
+    """Return the whole decompressed body; raises `BodyTooLong`."""
     body = bytearray()
     while piece := await response.content.readany():
         body += piece

@@ -131,7 +131,7 @@ class EventStream:
 
 
 async def read_start(response: aiohttp.ClientResponse) -> bytes:
-    """The beginning of a body, as much as an error message needs."""
+    """Return the beginning of a body, as much as an error message needs."""
     body = bytearray()
     while len(body) < BODY_START and (piece := await response.content.readany()):
         body += piece
@@ -140,7 +140,7 @@ async def read_start(response: aiohttp.ClientResponse) -> bytes:
 
 @contextmanager
 def closed_with(response: aiohttp.ClientResponse, stop: CancelSignal) -> Generator[None]:
-    """Closes the response at the end of the block, or as soon as the stop signal is set."""
+    """Close the response at the end of the block, or as soon as the stop signal is set."""
     unsubscribe = stop.subscribe(response.close)
     try:
         yield

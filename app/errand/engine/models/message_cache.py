@@ -19,11 +19,11 @@ class MessageCache(Generic[V]):
         self._values: dict[int, tuple[weakref.ref[CacheKey], V]] = {}
 
     def get(self, key_object: CacheKey, make: Callable[[], V]) -> V:
-        """The cached value, or the result of `make`, which is then cached."""
+        """Return the cached value, or the result of `make`, which is then cached."""
         key = id(key_object)
-        kept = self._values.get(key)
-        if kept is not None:
-            return kept[1]
+        entry = self._values.get(key)
+        if entry is not None:
+            return entry[1]
         value = make()
         self._values[key] = (weakref.ref(key_object, lambda _: self._values.pop(key, None)), value)
         return value
@@ -39,20 +39,20 @@ class BeginningCache(Generic[V]):
         self._values: dict[int, tuple[tuple[weakref.ref[ModelMessage], ...], V]] = {}
 
     def find(self, messages: Sequence[ModelMessage]) -> tuple[int, V] | None:
-        """How many of the messages the value covers, and the value. None if these are others."""
-        kept = self._values.get(id(messages[0])) if messages else None
-        if kept is None or len(kept[0]) > len(messages) or not all(map(is_, map(call, kept[0]), messages)):
+        """Return how many of the messages the value covers, and the value; None if these are other messages."""
+        entry = self._values.get(id(messages[0])) if messages else None
+        if entry is None or len(entry[0]) > len(messages) or not all(map(is_, map(call, entry[0]), messages)):
             return None
-        return len(kept[0]), kept[1]
+        return len(entry[0]), entry[1]
 
-    def put(self, messages: Sequence[ModelMessage], value: V, known: int = 0) -> None:
-        """Replaces the value of the conversation. `known`: how many messages `find` said that the old one covers."""
+    def put(self, messages: Sequence[ModelMessage], value: V, covered: int = 0) -> None:
+        """Replace the value of the conversation. `covered`: the messages that the old one covers, from `find`."""
         if not messages:
             return
         key = id(messages[0])
-        kept = self._values.get(key) if known else None
-        if kept is not None:
-            references = kept[0][:known]
+        entry = self._values.get(key) if covered else None
+        if entry is not None:
+            references = entry[0][:covered]
         else:
             references = (weakref.ref(messages[0], lambda _: self._values.pop(key, None)),)
         self._values[key] = ((*references, *map(weakref.ref, messages[len(references) :])), value)

@@ -26,16 +26,16 @@ class OwnModels:
         """Describe a model. Raises `InvalidParams` for values that are none, `ConfigurationError` for the provider."""
         model = _checked(params)
         self._providers.of(model.id)
-        known = parse_own_models(self._settings.values.own_models)
-        others = [other for other in known if other.id not in (params.replaces, model.id)]
+        models = parse_own_models(self._settings.values.own_models)
+        others = [other for other in models if other.id not in (params.replaces, model.id)]
         if len(others) >= _MAX_MODELS:
             raise InvalidParams(f"There are {_MAX_MODELS} models already. Remove one first.")
         self._store((*others, model))
 
     def remove(self, params: ModelRemoveParams) -> None:
-        known = parse_own_models(self._settings.values.own_models)
-        others = tuple(other for other in known if other.id != params.id)
-        if len(others) == len(known):
+        models = parse_own_models(self._settings.values.own_models)
+        others = tuple(other for other in models if other.id != params.id)
+        if len(others) == len(models):
             raise NotFound(f"There is no model {params.id!r} of your own.")
         self._store(others)
 
@@ -52,9 +52,9 @@ class OwnModels:
 
     def forget(self, provider: str) -> None:
         """Remove what was decided about the models of a provider that is removed."""
-        known = parse_own_models(self._settings.values.own_models)
-        others = tuple(other for other in known if not other.id.startswith(f"{provider}/"))
-        if others != known:
+        models = parse_own_models(self._settings.values.own_models)
+        others = tuple(other for other in models if not other.id.startswith(f"{provider}/"))
+        if others != models:
             self._store(others)
         if provider in self._settings.values.chosen_models:
             self.choose(ModelChooseParams(provider=provider, models=None))

@@ -48,7 +48,7 @@ _RESET = re.compile(r"(?:x|anthropic)-ratelimit-(?:.+-)?reset(?:-.+)?")
 
 
 def seconds_to_reset(headers: Mapping[str, str], body: bytes) -> float | None:
-    """The most explicit source: a wait, a field or sentence of the body, then the state of the limits."""
+    """Return the most explicit source: a wait, a field or sentence of the body, then the state of the limits."""
     for wait in (retry_after(headers), _from_body(body), _from_limit_headers(headers)):
         if wait is not None:
             return wait
@@ -56,18 +56,18 @@ def seconds_to_reset(headers: Mapping[str, str], body: bytes) -> float | None:
 
 
 def asked_wait(headers: Mapping[str, str], body: bytes) -> float | None:
-    """The wait that a refusal asks for: in a header, else in a field of the body, such as `retryDelay` of Google."""
+    """Return the wait that a refusal asks for: in a header, else in a field of the body, as `retryDelay` of Google."""
     wait = retry_after(headers)
     return wait if wait is not None else _from_fields(_decoded(body))
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds to wait: `retry-after-ms`, or `Retry-After` as seconds or as a date."""
-    known = _in_lower_case(headers)
-    millis = _number(known.get("retry-after-ms", ""))
+    """Return the seconds to wait: `retry-after-ms`, or `Retry-After` as seconds or as a date."""
+    lower_headers = _in_lower_case(headers)
+    millis = _number(lower_headers.get("retry-after-ms", ""))
     if millis is not None:
         return _in_range(millis / 1000)
-    asked = known.get("retry-after", "")
+    asked = lower_headers.get("retry-after", "")
     seconds = _number(asked)
     if seconds is not None:
         return _in_range(seconds)
@@ -88,7 +88,7 @@ def _from_body(body: bytes) -> float | None:
 
 
 def _decoded(body: bytes) -> JsonValue:
-    """None for what is not JSON."""
+    """Return None for what is not JSON."""
     try:
         return msgspec.json.decode(body[:100_000])
     except (ValueError, RecursionError):
@@ -96,12 +96,12 @@ def _decoded(body: bytes) -> JsonValue:
 
 
 def _from_fields(value: JsonValue) -> float | None:
-    waits = (_date_or_duration(given) for given in _values_named(value, _FIELDS))
+    waits = (_date_or_duration(value_text) for value_text in _values_named(value, _FIELDS))
     return max((wait for wait in waits if wait is not None), default=None)
 
 
 def _from_text(text: str) -> float | None:
-    """From sentences such as "Please try again in 6m0s" or "resets at 2026-01-31T14:05:00Z"."""
+    """Return the wait of sentences such as "Please try again in 6m0s" or "resets at 2026-01-31T14:05:00Z"."""
     text = text[:_MAX_TEXT_LENGTH]
     if (at := _AT.search(text)) is not None:
         return _date_or_duration(at[1])
@@ -112,14 +112,14 @@ def _from_text(text: str) -> float | None:
 
 
 def _from_limit_headers(headers: Mapping[str, str]) -> float | None:
-    """The longest reset time of the exhausted limits; if none is marked as exhausted, the earliest one."""
-    known = _in_lower_case(headers)
+    """Return the longest reset time of the exhausted limits; if none is marked as exhausted, the earliest one."""
+    lower_headers = _in_lower_case(headers)
     ends: dict[str, float] = {}
-    for name, value in known.items():
+    for name, value in lower_headers.items():
         wait = _date_or_duration(value) if _RESET.fullmatch(name) else None
         if wait is not None:
             ends[name] = wait
-    used_up = [wait for name, wait in ends.items() if _number(known.get(_remaining(name), "")) == 0]
+    used_up = [wait for name, wait in ends.items() if _number(lower_headers.get(_remaining(name), "")) == 0]
     return max(used_up) if used_up else min(ends.values(), default=None)
 
 
@@ -132,7 +132,7 @@ def _remaining(reset: str) -> str:
 
 
 def _date_or_duration(value: JsonValue) -> float | None:
-    """Seconds from now for a Unix time, an ISO date, a number of seconds or a duration such as "1m30s"."""
+    """Return the seconds from now of a Unix time, an ISO date, a number of seconds or a duration such as "1m30s"."""
     text = str(value).strip()
     number = _number(text)
     if number is not None:
@@ -155,13 +155,13 @@ def _duration(text: str) -> float | None:
 
 
 def _seconds_until(moment: datetime) -> float | None:
-    """A time without a zone is UTC."""
+    """Return a time without a zone is UTC."""
     aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
     return _in_range((aware - datetime.now(UTC)) / timedelta(seconds=1))
 
 
 def _in_range(seconds: float) -> float | None:
-    """A time in the past means now."""
+    """Return a time in the past means now."""
     return max(0.0, seconds) if seconds <= _MAX_WAIT_S else None
 
 
@@ -174,7 +174,7 @@ def _number(text: str) -> float | None:
 
 
 def _values_named(value: JsonValue, names: Iterable[str]) -> Iterator[JsonValue]:
-    """The values of these names at any depth; objects are searched too."""
+    """Yield the values of these names at any depth; objects are searched too."""
     if isinstance(value, dict):
         for name, inner in value.items():
             if name.lower() in names and isinstance(inner, str | int | float):

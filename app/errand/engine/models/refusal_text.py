@@ -132,7 +132,7 @@ _CHARACTERS_A_TOKEN = 4
 
 
 def refusal_text(body: bytes) -> str:
-    """All texts of a refusal that say what is wrong: gateways put those of their providers inside their own."""
+    """Return all texts of a refusal that say what is wrong: gateways put those of their providers inside their own."""
     try:
         value: JsonValue = msgspec.json.decode(body)
     except (ValueError, RecursionError):
@@ -155,7 +155,7 @@ def _texts(value: JsonValue, depth: int) -> Iterator[str]:
 
 
 def is_too_long(status: int, text: str) -> bool:
-    """True if the conversation does not fit, by the words alone."""
+    """Return True if the conversation does not fit, by the words alone."""
     if status in _ABOUT_ACCESS:
         return False
     if _RATE.search(text):
@@ -175,7 +175,7 @@ def is_too_long(status: int, text: str) -> bool:
 
 
 def is_too_long_by_numbers(status: int, text: str, tokens: int) -> bool:
-    """True if the numbers of a refusal are those of the request, of about so many tokens, and of a limit below it."""
+    """Return True if the numbers of a refusal are about the tokens of the request, and a limit below them."""
     if status == 429:
         limit = _LIMIT.search(text) if "token" in text.lower() else None
         return limit is not None and tokens > _number(limit[1]) > 0
@@ -192,7 +192,7 @@ def is_too_long_by_numbers(status: int, text: str, tokens: int) -> bool:
 
 
 def has_no_quota(text: str) -> bool:
-    """True if a rate limit is zero, so that no wait ends it."""
+    """Return True if a rate limit is zero, so that no wait ends it."""
     return _NO_QUOTA.search(text) is not None
 
 
@@ -210,7 +210,7 @@ def _number(digits: str) -> int:
 
 
 def refused_fields(text: str) -> tuple[str, ...]:
-    """The fields of a request that a refusal names as not accepted, in the order in which it names them."""
+    """Return the fields of a request that a refusal names as not accepted, in the order in which it names them."""
     text = _INSTEAD.sub(" ", text)
     matches = [*_FIELD.finditer(text)]
     if _EXTRA_INPUTS.search(text):
@@ -220,7 +220,7 @@ def refused_fields(text: str) -> tuple[str, ...]:
 
 
 def required_fields(text: str) -> tuple[str, ...]:
-    """The fields of thoughts that a refusal names as missing."""
+    """Return the fields of thoughts that a refusal names as missing."""
     matches = (match for match in _OF_THOUGHTS.finditer(text) if _has_near(_REQUIRED, text, match))
     return tuple(dict.fromkeys((match[1] or match[2]).lower() for match in matches))
 

@@ -48,9 +48,9 @@ class ModelRouter:
         self._retry = retry
         self._keys = keys
         self._settings = settings
-        self._known = KnownModelFacts(settings, ModelListCache(lists))
+        self._facts = KnownModelFacts(settings, ModelListCache(lists))
         self._providers = ProviderDirectory(settings)
-        self.available = AvailableModels(self._factory, self._known, self._providers, settings)
+        self.available = AvailableModels(self._factory, self._facts, self._providers, settings)
         self._sources: dict[tuple[str, str], ModelSource] = {}
         self._recovering: dict[ModelSource, RecoveringModel] = {}
         self._learned: dict[tuple[str, str], LearnedLimits] = {}
@@ -63,7 +63,7 @@ class ModelRouter:
         api_key: str | None = None,
         headers: Mapping[str, str] = _NO_HEADERS,
     ) -> ChatModel:
-        """The model for an id `provider/model`, with retries, key look-up for each call, and cost.
+        """Return the model for an id `provider/model`, with retries, key look-up for each call, and cost.
 
         If its provider fails, the models of the setting `fallback_models` are tried. Raises `ConfigurationError` that
         says what to set. `api_base` is an address that the user has just given: it is remembered as trusted. `api_key`
@@ -75,7 +75,7 @@ class ModelRouter:
         return model
 
     def open_again(self, model_id: str, api_base: str | None, api_key: str | None = None) -> ChatModel:
-        """Like `open`, with an address from a record.
+        """Open a model as `open` does, with an address from a record.
 
         It must be an address that a user chose for this provider on this machine, so that a file alone cannot redirect
         requests.
@@ -90,11 +90,11 @@ class ModelRouter:
         return self._open(model_id, api_base, api_key, _NO_HEADERS)
 
     def open_alone(self, model_id: str) -> ChatModel:
-        """The model at its usual address, without fallbacks: for calls that may fail, but must go nowhere else."""
+        """Return the model at its usual address, without fallbacks: for calls that may fail, but go nowhere else."""
         from errand.engine.models.recovery.driver import RecoveringModel
         from errand.engine.models.recovery.fallback import FallbackModels
 
-        self._known.refresh()
+        self._facts.refresh()
         source = self._source(model_id, default_api_base(model_id, self._settings()), None, _NO_HEADERS)
         return RecoveringModel(FallbackModels(source), self._retry)
 
@@ -107,7 +107,7 @@ class ModelRouter:
         from errand.engine.models.recovery.driver import RecoveringModel
         from errand.engine.models.recovery.fallback import FallbackModels
 
-        self._known.refresh()
+        self._facts.refresh()
         self.prepare(model_id)
         source = self._source(model_id, api_base, api_key, headers)
         if source in self._recovering:
@@ -130,14 +130,14 @@ class ModelRouter:
         self, model_id: str, api_base: str | None, api_key: str | None, headers: Mapping[str, str]
     ) -> "ModelSource":
         provider = self._provider(model_id)
-        place = (provider.name, api_base or self._factory.base_url(provider))
+        key = (provider.name, api_base or self._factory.base_url(provider))
         if api_key or headers:
-            source = self._make(place, provider, api_base, api_key, headers)
+            source = self._make(key, provider, api_base, api_key, headers)
             self._own.add(source)
             return source
-        if place not in self._sources:
-            self._sources[place] = self._make(place, provider, api_base, None, _NO_HEADERS)
-        return self._sources[place]
+        if key not in self._sources:
+            self._sources[key] = self._make(key, provider, api_base, None, _NO_HEADERS)
+        return self._sources[key]
 
     def _make(
         self,
@@ -150,25 +150,25 @@ class ModelRouter:
         from errand.engine.models.recovery.request_adaptation import LearnedLimits
         from errand.engine.models.recovery.source import ModelSource
 
-        made = self._factory.make(provider, api_base, api_key, headers)
+        model = self._factory.make(provider, api_base, api_key, headers)
         if provider.kind == "scripted":
-            return ModelSource(made, estimates_usage=False)
-        return ModelSource(made, self._learned.setdefault(key, LearnedLimits()))
+            return ModelSource(model, estimates_usage=False)
+        return ModelSource(model, self._learned.setdefault(key, LearnedLimits()))
 
     def context_tokens(self, model_id: str) -> int | None:
-        """The size of the context window in tokens, None if unknown."""
-        known = model_facts.facts(model_id)
-        return known.context_tokens if known else None
+        """Return the size of the context window in tokens, None if unknown."""
+        facts = model_facts.facts(model_id)
+        return facts.context_tokens if facts else None
 
     def has_price(self, model_id: str) -> bool:
-        """True if the price of this model is known; otherwise `cost_usd` of its usage is meaningless."""
+        """Return True if the price of this model is known; otherwise `cost_usd` of its usage is meaningless."""
         provider = self._providers.find(provider_name(model_id))
         if provider is not None and (
             provider.is_local or provider.kind == "scripted" or provider.family == "openrouter"
         ):
             return True
-        known = model_facts.facts(model_id)
-        return known is not None and known.prices.input is not None and known.prices.output is not None
+        facts = model_facts.facts(model_id)
+        return facts is not None and facts.prices.input is not None and facts.prices.output is not None
 
     def obstacle_to_thinking(
         self, model_id: str, level: ThinkingLevel, api_base: str | None
@@ -186,5 +186,5 @@ class ModelRouter:
 
 
 def window_of(model_id: str, models: ModelRouter, settings: Settings) -> int | None:
-    """The context window in tokens: from the catalogue, else from the settings; None if unknown."""
+    """Return the context window in tokens: from the catalogue, else from the settings; None if unknown."""
     return models.context_tokens(model_id) or settings.values.context_tokens or None

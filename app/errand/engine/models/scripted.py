@@ -49,7 +49,7 @@ class Script(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     about: str = ""
 
     def reply(self, number: int, last_result: str) -> ScriptedReply | None:
-        """The reply with this number (from 0); None after the last one or if no alternative matches."""
+        """Return the reply with this number (from 0); None after the last one or if no alternative matches."""
         if number >= len(self.replies):
             return None
         entry = self.replies[number]
@@ -104,9 +104,9 @@ class ScriptedModel:
                 yield ReplyEnd(replace(assembly.message, stop_reason="error", error=str(error)))
 
     def _choose(self, request: ModelRequest) -> tuple[ScriptedReply, int]:
-        """The reply to play and its number."""
+        """Return the reply to play and its number."""
         script = load(self._folder / f"{request.model.partition('/')[2]}.yaml")
-        number = sum(1 for message in request.messages if _is_whole_reply(message))
+        number = sum(1 for message in request.messages if _is_complete_reply(message))
         reply = script.reply(number, _last_result(request))
         if reply is None:
             reply = ScriptedReply(text="That is the end of this script: there is no further reply in it.")
@@ -142,7 +142,7 @@ class _Placeholders:
 def _pieces(
     assembly: ReplyBuilder, reply: ScriptedReply, values: _Placeholders, number: int
 ) -> Iterator[list[ModelEvent]]:
-    """The events of each piece of the reply, in order."""
+    """Yield the events of each piece of the reply, in order."""
     for piece in _split(values.fill(reply.thinking), reply.piece_length):
         yield assembly.thinking(piece)
     for piece in _split(values.fill(reply.text), reply.piece_length):
@@ -175,7 +175,7 @@ async def _pause(watch: Deadline, seconds: float) -> None:
         await asyncio.sleep(seconds)
 
 
-def _is_whole_reply(message: ModelMessage) -> bool:
+def _is_complete_reply(message: ModelMessage) -> bool:
     return isinstance(message, AssistantMessage) and message.stop_reason not in ("error", "aborted")
 
 
@@ -185,7 +185,7 @@ def _last_result(request: ModelRequest) -> str:
 
 
 def _usage(request: ModelRequest, reply: AssistantMessage) -> Usage:
-    """Estimated from the lengths of request and reply; it costs nothing."""
+    """Return the usage, estimated from the lengths of request and reply; it costs nothing."""
     sent = len(request.system_prompt) + sum(len(text_of(message)) for message in request.messages)
-    given = len(reply.text) + sum(len(str(call.arguments)) for call in reply.tool_calls)
-    return Usage(sent // CHARACTERS_A_TOKEN, given // CHARACTERS_A_TOKEN)
+    received = len(reply.text) + sum(len(str(call.arguments)) for call in reply.tool_calls)
+    return Usage(sent // CHARACTERS_A_TOKEN, received // CHARACTERS_A_TOKEN)

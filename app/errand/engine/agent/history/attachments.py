@@ -215,7 +215,7 @@ async def load_images(messages: Sequence[Message]) -> Sequence[ModelMessage]:
     count, _ = _without_images.find(known) or (0, None)
     if any(_is_stored(block) for message in known[count:] for block in message.content):
         return await asyncio.to_thread(_with_images, known)
-    _without_images.put(known, None, known=count)
+    _without_images.put(known, None, covered=count)
     return known
 
 

@@ -41,13 +41,13 @@ class MessagesApi:
 
     def body(self, request: ModelRequest) -> JsonObject:
         options = request.options
-        known = model_facts.facts(request.model)
-        most = options.max_tokens or (known.output_tokens if known is not None else None) or _MAX_TOKENS
-        thinking = _thinking_fields(request, known, most)
-        thinks = bool(thinking) or (known is not None and known.always_thinks)
+        facts = model_facts.facts(request.model)
+        max_tokens = options.max_tokens or (facts.output_tokens if facts is not None else None) or _MAX_TOKENS
+        thinking = _thinking_fields(request, facts, max_tokens)
+        thinks = bool(thinking) or (facts is not None and facts.always_thinks)
         body: JsonObject = {
             "model": request.model.partition("/")[2],
-            "max_tokens": most,
+            "max_tokens": max_tokens,
             "messages": messages_with_marks(request, self._provider, thinks=thinks, server=self._server),
             "stream": True,
         }
@@ -66,27 +66,27 @@ class MessagesApi:
         return MessageReader(builder, self._provider.title, self._server)
 
 
-def _thinking_fields(request: ModelRequest, known: ModelFacts | None, max_tokens: int) -> JsonObject:
-    """How much the model is to think: an effort for newer models and unknown ones, a number of tokens for older."""
-    level, wanted = request.options.thinking_level, request.options.thinking_budget
-    if level == "off" or (known is not None and not known.reasons):
+def _thinking_fields(request: ModelRequest, facts: ModelFacts | None, max_tokens: int) -> JsonObject:
+    """Return how much the model should think: an effort for newer and unknown models, a token budget for older."""
+    level, token_budget = request.options.thinking_level, request.options.thinking_budget
+    if level == "off" or (facts is not None and not facts.reasons):
         return {}
-    if known.takes_effort if known is not None else wanted is None:
+    if facts.takes_effort if facts is not None else token_budget is None:
         # Without `display` the thoughts come without their text.
         return {
             "thinking": {"type": "adaptive", "display": "summarized"},
-            "output_config": {"effort": _effort(level, known)},
+            "output_config": {"effort": _effort(level, facts)},
         }
-    budget = min(wanted or _BUDGETS[level], max_tokens - 1)
+    budget = min(token_budget or _BUDGETS[level], max_tokens - 1)
     if budget < _MIN_THINKING_TOKENS or not _may_think(request):
         return {}
     return {"thinking": {"type": "enabled", "budget_tokens": budget}}
 
 
-def _effort(level: ThinkingLevel, known: ModelFacts | None) -> str:
+def _effort(level: ThinkingLevel, facts: ModelFacts | None) -> str:
     if level == "minimal":
         return "low"
-    return "high" if level == "xhigh" and (known is None or level not in known.efforts) else level
+    return "high" if level == "xhigh" and (facts is None or level not in facts.efforts) else level
 
 
 def _may_think(request: ModelRequest) -> bool:

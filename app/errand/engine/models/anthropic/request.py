@@ -33,7 +33,7 @@ _FIRST = "(The conversation began before this.)"
 def messages_with_marks(
     request: ModelRequest, provider: Provider, *, thinks: bool, server: str = ""
 ) -> list[JsonValue]:
-    """The conversation, whichever models took part.
+    """Return the conversation, whichever models took part.
 
     Calls of a failed or aborted reply without a result are dropped; other calls without a result get one. Thoughts are
     sent only to the model that wrote them and while it thinks, pictures only to models that accept them. A `server`
@@ -57,7 +57,7 @@ def with_mark(block: JsonObject) -> JsonObject:
 
 
 def without_marks(body: JsonObject) -> JsonObject:
-    """The body without marks, in its blocks too, for servers that do not know them."""
+    """Return the body without marks, in its blocks too, for servers that do not know them."""
 
     def bare(value: JsonValue) -> JsonValue:
         if isinstance(value, dict):
@@ -92,10 +92,10 @@ class _Turns:
             self._contents.append(list(blocks))
 
     def marked(self) -> list[JsonValue]:
-        """With marks at the ends of the last turns of the user, which the next request begins with."""
-        ends = [place for place, role in enumerate(self._roles) if role == "user"][-_MARKED_TURNS:]
-        for place in ends:
-            content = self._contents[place]
+        """Return the messages with marks at the ends of the last user turns, with which the next request begins."""
+        ends = [index for index, role in enumerate(self._roles) if role == "user"][-_MARKED_TURNS:]
+        for index in ends:
+            content = self._contents[index]
             content[-1] = with_mark(content[-1])
         return [
             {"role": role, "content": [*content]} for role, content in zip(self._roles, self._contents, strict=True)
@@ -104,12 +104,12 @@ class _Turns:
 
 class _Conversation:
     def __init__(self, request: ModelRequest, provider: Provider, *, thinks: bool, server: str) -> None:
-        known = model_facts.facts(request.model)
+        facts = model_facts.facts(request.model)
         self._request = request
         self._thinks = thinks
         self._server = server
         self._ids = CallIdMapper(provider)
-        self._sees = known is None or known.sees is not False
+        self._sees = facts is None or facts.sees is not False
 
     def parts(self) -> Iterator[tuple[str, list[JsonObject]]]:
         messages = self._request.messages
@@ -120,8 +120,8 @@ class _Conversation:
                 case AssistantMessage():
                     named = self._ids.of_reply(message)
                     answered = answered_calls(messages, index)
-                    is_whole = message.stop_reason not in ("error", "aborted")
-                    sent = [(call, name) for call, name in named if is_whole or call.id in answered]
+                    is_complete = message.stop_reason not in ("error", "aborted")
+                    sent = [(call, name) for call, name in named if is_complete or call.id in answered]
                     yield "assistant", self._reply(message, sent)
                     yield "user", [_result(name, NO_RESULT) for call, name in sent if call.id not in answered]
                 case ToolResultMessage():
@@ -150,7 +150,7 @@ class _Conversation:
         return blocks if any(block["type"] not in ("thinking", "redacted_thinking") for block in blocks) else []
 
     def _thought(self, block: Thinking) -> list[JsonObject]:
-        """The block of a thought; none for one that another server or API sent."""
+        """Return the block of a thought; none for one that another server or API sent."""
         if block.signature.startswith(UNSIGNED):
             is_from_here = block.signature == UNSIGNED + self._server
             return [{"type": "thinking", "thinking": block.text}] if is_from_here else []
@@ -171,7 +171,7 @@ class _Conversation:
         return [result]
 
     def _content(self, content: tuple[UserContent, ...]) -> list[JsonObject]:
-        """Without blank texts, which are refused."""
+        """Return the blocks without blank texts, which the API refuses."""
         parts = [block if isinstance(block, Text) or self._sees else Text(PICTURE_OMITTED) for block in content]
         return [
             _picture(part) if isinstance(part, Image) else _text(part.text)

@@ -122,7 +122,7 @@ class MessageReader:
             case "message_stop":
                 self._has_stopped = True
             case "message" | "" if event.type or event.content:
-                return self._whole(event)
+                return self._complete_message(event)
             case _:
                 pass  # ping, and events that this API may get
         return []
@@ -138,8 +138,8 @@ class MessageReader:
             raise self._decoder.empty_reply()
         return [*events, *self._builder.end(stop)]
 
-    def _whole(self, event: _Event) -> list[ModelEvent]:
-        """A whole message, from servers that do not stream."""
+    def _complete_message(self, event: _Event) -> list[ModelEvent]:
+        """Return a whole message, from servers that do not stream."""
         self._count(event.usage)
         self.finish_reason = event.stop_reason or "end_turn"
         match event.content:
@@ -149,14 +149,14 @@ class MessageReader:
                 blocks = [event.content]
             case _:
                 blocks = event.content
-        return [event for at, block in enumerate(blocks) for event in self._whole_block(at, block)]
+        return [event for at, block in enumerate(blocks) for event in self._complete_block(at, block)]
 
-    def _whole_block(self, index: int, block: _Block) -> list[ModelEvent]:
+    def _complete_block(self, index: int, block: _Block) -> list[ModelEvent]:
         events = self._begin(index, block)
         return [*events, *self._end_block(index)]
 
     def _end_block(self, index: int | None) -> list[ModelEvent]:
-        """The block is complete; arguments that came with its beginning count if no others came."""
+        """Return the block is complete; arguments that came with its beginning count if no others came."""
         if index in self._inputs:
             return self._builder.tool_call(index, "", "", _argument_text(self._inputs.pop(index)))
         if index not in self._thoughts:
@@ -202,7 +202,7 @@ class MessageReader:
         return events
 
     def _count(self, usage: _Usage | None) -> None:
-        """Counts come at the start and at the end; a later one replaces the earlier."""
+        """Note the counts, which come at the start and at the end; a later one replaces the earlier."""
         if usage is None:
             return
         self._counts |= {name: count for name, count in msgspec.structs.asdict(usage).items() if count is not None}

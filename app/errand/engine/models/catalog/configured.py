@@ -33,12 +33,12 @@ class ProviderDirectory:
         return next((row for row in self.own() if row.name == name), None) or find(name)
 
     def kind_of(self, provider: Provider) -> str:
-        """What it was added as; its own name if it is one of the catalog."""
+        """The kind it was added as; its own name if it is one of the catalog."""
         added = (server.kind for server in self._settings().model_servers if server.id == provider.name)
         return next(added, provider.name)
 
     def of(self, model_id: str) -> Provider:
-        """The provider of a model id. Raises `ConfigurationError`, with advice, for an invalid id."""
+        """Return the provider of a model id. Raises `ConfigurationError`, with advice, for an invalid id."""
         name, _, model = model_id.partition("/")
         if not name or not model:
             raise ConfigurationError(f"{model_id!r} is not a model id: write provider/model, such as openai/gpt-5.4.")
@@ -58,7 +58,7 @@ class ProviderDirectory:
 
 
 def custom_provider(server: ModelServer) -> Provider:
-    """A provider that the person added: another one of the catalog, or a server with one of the two interfaces."""
+    """Return a provider that the person added: one of the catalog, or a server with one of the two interfaces."""
     row = addable(server.kind)
     if row is None:
         kind = "anthropic" if server.kind == "anthropic_compatible" else "openai_compatible"
@@ -76,7 +76,7 @@ def custom_provider(server: ModelServer) -> Provider:
 
 
 def default_api_base(model_id: str, settings: SettingValues) -> str | None:
-    """Only for models of no known provider: another provider's key must not be sent to this address."""
+    """Return the provider for models of unknown providers: no other provider's key may go to this address."""
     return settings.default_api_base or None if model_id.removeprefix(REACT).startswith("openai_compatible/") else None
 
 
@@ -93,20 +93,20 @@ class KnownModelFacts:
     def refresh(self, *, again: bool = False) -> None:
         """Apply the current setting and model lists."""
         values = self._settings()
-        wanted = values.own_models, values.model_servers
-        if again or wanted != self._applied:
-            self._applied = wanted
+        settings = values.own_models, values.model_servers
+        if again or settings != self._applied:
+            self._applied = settings
             self._own = {model.id: model for model in parse_own_models(values.own_models)}
             families = {server.id: server.kind for server in values.model_servers if addable(server.kind) is not None}
             own_facts = {model.id: _own_facts(model) for model in self._own.values()}
             model_facts.register(own_facts, self.listings.facts(), families)
 
     def own(self, model_id: str) -> OwnModel | None:
-        """The description of a model in the setting `own_models`."""
+        """Return the description of a model in the setting `own_models`."""
         return self._own.get(model_id)
 
     def own_names(self, provider: str) -> tuple[str, ...]:
-        """The models of a provider that the setting `own_models` describes."""
+        """Return the models of a provider that the setting `own_models` describes."""
         ids = (model_id.partition("/") for model_id in self._own)
         return tuple(name for of, _, name in ids if of == provider)
 

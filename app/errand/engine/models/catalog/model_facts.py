@@ -67,7 +67,7 @@ class Prices:
     cache_write: float | None = None
 
     def with_defaults(self, base: "Prices") -> "Prices":
-        """These prices, with missing ones taken from `base`."""
+        """Return these prices, with missing ones taken from `base`."""
         return Prices(
             base.input if self.input is None else self.input,
             base.output if self.output is None else self.output,
@@ -132,7 +132,7 @@ def parse_facts(
     images: bool | None,
     thinking: bool | None,
 ) -> ModelFacts:
-    """Facts from a setting or a provider's list; prices are per million tokens."""
+    """Return the facts from a setting or a provider's list; prices are per million tokens."""
     into = None if input_price is None else input_price / _MILLION
     out = None if output_price is None else output_price / _MILLION
     prices = Prices(into, out)
@@ -148,17 +148,17 @@ def register(
     """
     global _own, _listed, _families
     _families = dict(families or {})
-    _own, _listed = ({providers.bare_id(name): known for name, known in table.items()} for table in (own, listed))
+    _own, _listed = ({providers.bare_id(name): model for name, model in table.items()} for table in (own, listed))
 
 
 def facts(model_id: str) -> ModelFacts | None:
-    """The known facts of `provider/model`. The first call reads the file (about 15 ms)."""
+    """Return the known facts of `provider/model`. The first call reads the file (about 15 ms)."""
     bare = providers.bare_id(model_id)
     return _own.get(bare) or _from_file(_in_file(bare)) or _listed.get(bare)
 
 
 def _in_file(bare: str) -> str:
-    """The id under which the file has a model of a provider that a person added."""
+    """Return the id under which the file has a model of a provider that a person added."""
     provider, slash, name = bare.partition("/")
     return f"{_families.get(provider, provider)}{slash}{name}"
 
@@ -166,27 +166,28 @@ def _in_file(bare: str) -> str:
 @functools.cache
 def _from_file(model_id: str) -> ModelFacts | None:
     provider, _, name = model_id.partition("/")
-    row = providers.find(provider)
-    prefix = row.price_prefix if row else provider
+    provider_row = providers.find(provider)
+    prefix = provider_row.price_prefix if provider_row else provider
     if not prefix:
         return None
     table = _table()
-    found = table.get(f"{prefix}/{name}") or table.get(name)
-    return _facts(found) if found is not None and found.litellm_provider == prefix else None
+    model_row = table.get(f"{prefix}/{name}") or table.get(name)
+    return _facts(model_row) if model_row is not None and model_row.litellm_provider == prefix else None
 
 
 def with_cost(model_id: str, usage: Usage) -> Usage:
-    """The usage with its cost, unless the provider reported the cost or the price is unknown."""
+    """Return the usage with its cost, unless the provider reported the cost or the price is unknown."""
     if usage.cost_usd or not (usage.input_tokens or usage.output_tokens):
         return usage
-    known = facts(model_id)
-    cost = known.cost(usage) if known else None
+    model = facts(model_id)
+    cost = model.cost(usage) if model else None
     return usage if cost is None else replace(usage, cost_usd=cost)
 
 
 def chat_models(provider: str) -> tuple[str, ...]:
-    """Names of the provider's chat models with tool calls, in the order of the file, without its rows of prices for
-    fine-tuned models, which are no ids.
+    """Return the names of the provider's chat models with tool calls, in the order of the file.
+
+    Its rows of prices for fine-tuned models are left out: their names are not ids.
     """
     provider = _families.get(provider, provider)
     row = providers.find(provider)
@@ -194,24 +195,24 @@ def chat_models(provider: str) -> tuple[str, ...]:
     modes = ("chat", "responses") if provider == "openai" else ("chat",)
     names = (
         name.removeprefix(f"{prefix}/")
-        for name, found in _table().items()
-        if found.litellm_provider == prefix and found.mode in modes and found.supports_function_calling is True
+        for name, entry in _table().items()
+        if entry.litellm_provider == prefix and entry.mode in modes and entry.supports_function_calling is True
         if not name.startswith("ft:")
     )
     return tuple(dict.fromkeys(names)) if prefix else ()
 
 
 def is_known_provider(name: str) -> bool:
-    """True if litellm's file has models of this provider."""
+    """Return True if litellm's file has models of this provider."""
     return any(row.litellm_provider == name for row in _table().values())
 
 
 @functools.cache
 def _table() -> dict[str, _Row]:
-    found = importlib.util.find_spec("litellm")
-    if found is None or found.origin is None:
+    package = importlib.util.find_spec("litellm")
+    if package is None or package.origin is None:
         return {}
-    file = Path(found.origin).with_name(_FILE)
+    file = Path(package.origin).with_name(_FILE)
     if not file.is_file():
         return {}
     rows = msgspec.json.decode(file.read_bytes(), type=dict[str, _TieredRow])

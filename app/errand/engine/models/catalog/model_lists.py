@@ -88,14 +88,16 @@ class ModelListCache:
             _write(self._file, self._lists)
 
     def facts(self) -> dict[str, ModelFacts]:
-        """Facts by model id."""
-        return {f"{name}/{model.name}": model.facts() for name, found in self._lists.items() for model in found.models}
+        """Return the facts by model id."""
+        return {
+            f"{name}/{model.name}": model.facts() for name, listing in self._lists.items() for model in listing.models
+        }
 
     async def refresh(self, pool: "HttpPool", sources: list[ListSource]) -> None:
         """Fetch all lists concurrently; the old list stays if that fails."""
-        found = await asyncio.gather(*(_ask(pool, source) for source in sources))
+        results = await asyncio.gather(*(_ask(pool, source) for source in sources))
         self.errors = {}
-        for source, result in zip(sources, found, strict=True):
+        for source, result in zip(sources, results, strict=True):
             if isinstance(result, str):
                 self.errors[source.provider.name] = result
             else:
@@ -103,14 +105,14 @@ class ModelListCache:
         try:
             _write(self._file, self._lists)
         except OSError as error:
-            for source, result in zip(sources, found, strict=True):
+            for source, result in zip(sources, results, strict=True):
                 if isinstance(result, ModelList):
                     text = f"The list of {source.provider.title} is good until the engine ends: it could not be saved"
                     self.errors[source.provider.name] = f"{text} ({error.strerror})."
 
 
 def _read(file: Path | None) -> dict[str, ModelList]:
-    """The stored lists; empty if the file cannot be read, since they can be fetched again."""
+    """Return the stored lists; empty if the file cannot be read, since they can be fetched again."""
     if file is None:
         return {}
     try:
@@ -135,7 +137,7 @@ def list_address(source: ListSource) -> str:
 
 
 async def _ask(pool: "HttpPool", source: ListSource) -> ModelList | str:
-    """The list, or the reason for its failure."""
+    """Return the list, or the reason for its failure."""
     import aiohttp
 
     from errand.engine.models.http_pool import BodyTooLong, read_body
@@ -146,8 +148,8 @@ async def _ask(pool: "HttpPool", source: ListSource) -> ModelList | str:
             asyncio.timeout(_LIMIT_S),
             pool.session.get(url, headers=list_headers(source), proxy=proxy_of(url), allow_redirects=False) as response,
         ):
-            whole = await read_body(response, _MAX_LIST_BYTES)
-            body = await asyncio.to_thread(Redactor(source.key).hide_bytes, whole)
+            raw_body = await read_body(response, _MAX_LIST_BYTES)
+            body = await asyncio.to_thread(Redactor(source.key).hide_bytes, raw_body)
             if response.status != 200:
                 reason = error_text(body)
                 return f"{source.provider.title} gave no list ({response.status}): {reason}"
@@ -174,14 +176,14 @@ def list_headers(source: ListSource) -> dict[str, str]:
 
 
 def models_of(answer: JsonValue) -> tuple[ListedModel, ...]:
-    """The models in `{"data": […]}`, `{"models": […]}` or a bare list; ValueError for anything else."""
+    """Return the models in `{"data": […]}`, `{"models": […]}` or a bare list; ValueError for anything else."""
     if isinstance(answer, dict) and not {"data", "models"} & set(answer):
         raise ValueError("no list of models")
     rows = answer.get("data") or answer.get("models") or [] if isinstance(answer, dict) else answer
     if not isinstance(rows, list):
         raise ValueError("no list of models")
-    found = (model for row in rows if isinstance(row, dict) and (model := _listed(row)) is not None)
-    return tuple({model.name: model for model in found}.values())
+    models = (model for row in rows if isinstance(row, dict) and (model := _listed(row)) is not None)
+    return tuple({model.name: model for model in models}.values())
 
 
 def only_chat_models(models: tuple[ListedModel, ...]) -> tuple[ListedModel, ...]:

@@ -216,7 +216,7 @@ BY_ADDRESS = {"openai_compatible": "OpenAI-compatible", "anthropic_compatible": 
 
 
 def addable(name: str) -> Provider | None:
-    """The row with this name, if a person can add another one of it."""
+    """Return the row with this name, if a person can add another one of it."""
     row = find(name)
     return None if row is None or row.is_local or name in (*BY_ADDRESS, "proxy", "scripted") else row
 
@@ -226,10 +226,10 @@ def find(name: str) -> Provider | None:
 
 
 def provider_name(model_id: str) -> str:
-    """The provider of an id, however the model is reached: anthropic for `proxy/anthropic/x`."""
+    """Return the provider of an id, however the model is reached: anthropic for `proxy/anthropic/x`."""
     return bare_id(model_id).partition("/")[0]
 
 
 def bare_id(model_id: str) -> str:
-    """The id without the prefixes that say how the model is reached."""
+    """Return the id without the prefixes that say how the model is reached."""
     return model_id.removeprefix(REACT).removeprefix(SHARED)

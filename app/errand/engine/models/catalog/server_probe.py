@@ -49,8 +49,8 @@ class LocalServer:
 async def local_servers(pool: "HttpPool", bases: dict[str, str]) -> tuple[LocalServer, ...]:
     """Query all local providers concurrently; `bases` has the address of each by name."""
     local = [row for row in PROVIDERS if row.is_local]
-    found = await asyncio.gather(*(_ask(pool, row, bases[row.name]) for row in local))
-    return tuple(server for server in found if server is not None)
+    answers = await asyncio.gather(*(_ask(pool, row, bases[row.name]) for row in local))
+    return tuple(server for server in answers if server is not None)
 
 
 async def _ask(pool: "HttpPool", provider: Provider, base_url: str) -> LocalServer | None:
@@ -87,7 +87,7 @@ def origin(address: str) -> tuple[str, str, int | None]:
 
 
 def address_of(typed: str) -> str:
-    """The base address in the user's input. Raises `InvalidParams` with the reason if it is invalid.
+    """Return the base address in the user's input. Raises `InvalidParams` with the reason if it is invalid.
 
     The default scheme is https, for this machine http.
     """
@@ -122,10 +122,10 @@ async def probe(pool: "HttpPool", source: ListSource, limit_s: float = _PROBE_LI
     if address.endswith(RESPONSES_PATH):
         answer = await probe(pool, replace(source, base_url=address.removesuffix(RESPONSES_PATH)), limit_s)
         return replace(answer, address=answer.address + RESPONSES_PATH)
-    places = (f"{address}/v1", address) if not urlsplit(address).path else (address, f"{address}/v1")
+    addresses = (f"{address}/v1", address) if not urlsplit(address).path else (address, f"{address}/v1")
     first: ProbeResult | None = None
-    for place in places if not address.endswith("/v1") else (address, address.removesuffix("/v1")):
-        answer = await ask(pool, replace(source, base_url=place), limit_s)
+    for candidate in addresses if not address.endswith("/v1") else (address, address.removesuffix("/v1")):
+        answer = await ask(pool, replace(source, base_url=candidate), limit_s)
         if answer.models is not None or not answer.may_be_elsewhere:
             return answer if answer.models is not None or first is None else first
         first = first or answer

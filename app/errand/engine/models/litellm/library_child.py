@@ -60,14 +60,14 @@ class _Failure(Exception):
         self.is_raw = is_raw
 
     def encoded(self) -> bytes:
-        found = {
+        fields = {
             "kind": self.kind,
             "status": self.status,
             "text": self.text[:_BODY_START],
             "headers": dict(self.headers),
             "isRaw": self.is_raw,
         }
-        return json.dumps(found).encode(errors="replace")
+        return json.dumps(fields).encode(errors="replace")
 
 
 class _Outbox:
@@ -161,10 +161,10 @@ class _Routes:
             ssl_verify: object = None,
         ) -> Any:
             try:
-                way, tls = outgoing.proxy_of(str(request.url)), outgoing.tls_context(self.ca_file)
+                proxy_url, tls = outgoing.proxy_of(str(request.url)), outgoing.tls_context(self.ca_file)
             except outgoing.UnusableRoute as error:
                 raise _Failure("UnusableRoute", 0, str(error), {}) from error
-            return await send(self_, client_session, request, timeout, way, sni_hostname, tls)
+            return await send(self_, client_session, request, timeout, proxy_url, sni_hostname, tls)
 
         transport._make_aiohttp_request = send_so
 
@@ -264,7 +264,7 @@ def _library() -> Any:
 
 
 def _send_through_ours() -> None:
-    """Refusals are raised as they came, before the library makes its own texts of them; redirects are not followed.
+    """Raise refusals as they came, before the library rewords them; do not follow redirects.
 
     The library's clients follow redirects and resend headers such as `x-api-key`, which no setting prevents. They send
     everything through `send` of httpx, which nothing else here uses.
@@ -311,9 +311,9 @@ async def _start_of(response: Any) -> str:
 
 def _forget(stream: Any) -> None:
     """Drop the middle of the chunks that the library keeps, 3 KB each: it reads only the first and the last ones."""
-    kept = cast("list[Any] | None", getattr(stream, "chunks", None))
-    if kept is not None and len(kept) > _MAX_ERROR_LENGTH:
-        del kept[_MAX_ERROR_LENGTH // 2 : -_MAX_ERROR_LENGTH // 2]
+    chunks = cast("list[Any] | None", getattr(stream, "chunks", None))
+    if chunks is not None and len(chunks) > _MAX_ERROR_LENGTH:
+        del chunks[_MAX_ERROR_LENGTH // 2 : -_MAX_ERROR_LENGTH // 2]
     if hasattr(stream, "response_uptil_now"):
         stream.response_uptil_now = ""
 
@@ -347,13 +347,13 @@ def _failure(error: BaseException) -> _Failure:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """The error, and those that the library has wrapped."""
-    found: BaseException | None = error
+    """Yield the error, and those that the library has wrapped."""
+    cause: BaseException | None = error
     for _ in range(_MAX_CAUSES):
-        if found is None:
+        if cause is None:
             return
-        yield found
-        found = found.__cause__ or found.__context__
+        yield cause
+        cause = cause.__cause__ or cause.__context__
 
 
 if __name__ == "__main__":

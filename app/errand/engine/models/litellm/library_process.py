@@ -36,7 +36,7 @@ _logger = logging.getLogger(__name__)
 
 
 class FailureReport(msgspec.Struct, frozen=True, rename="camel"):
-    """What the process says of a request that failed.
+    """The report of the process about a request that failed.
 
     `kind` is the name of litellm's error class, or one of the process; `status` the provider's HTTP status (0: none).
     `text` is the start of the provider's answer, unless it `is_raw`: the library's own words, for the log alone.
@@ -83,10 +83,10 @@ async def start_library() -> Helper:
     """Start the process; it imports the library then. Raises `LibraryUnusable`, OSError or ValueError."""
     if sys.platform == "win32":
         raise LibraryUnusable("does not run on Windows yet. Choose a model of another provider.")
-    found = await asyncio.to_thread(find_spec, _PACKAGE)
-    if found is None or found.origin is None:
+    spec = await asyncio.to_thread(find_spec, _PACKAGE)
+    if spec is None or spec.origin is None:
         raise LibraryUnusable("is not installed. Install Errand again.")
-    folders = (str(Path(file).parents[1]) for file in (found.origin, errand.__file__))
+    folders = (str(Path(file).parents[1]) for file in (spec.origin, errand.__file__))
     return await start_helper("library", library_child.__file__, _SUBCOMMAND, tuple(folders))
 
 
@@ -123,7 +123,7 @@ class LibraryProcess:
 
     @property
     def pid(self) -> int | None:
-        """That of the process, while it runs."""
+        """The id of the process, while it runs."""
         return self._connection.helper.pid if self._connection is not None else None
 
     def prepare(self, practice: bytes) -> None:
@@ -182,7 +182,7 @@ class LibraryProcess:
             await asyncio.wait(self._ending)
 
     async def _ready(self) -> "_Connection":
-        """The connection to a process with the library. One that is being started goes on when a call is cancelled."""
+        """Return the connection to a process with the library. A cancelled call does not stop one that starts."""
         if self._is_closed:
             raise LibraryEnded
         self._stop_idle()
@@ -231,7 +231,7 @@ class LibraryProcess:
         self._touch()
 
     def _on_lost(self, connection: "_Connection") -> None:
-        """The process has ended, by itself or by somebody else."""
+        """Handle the end of the process, whatever ended it."""
         if connection is not self._connection:
             return
         _logger.warning("the process of litellm has ended")
@@ -262,7 +262,7 @@ class LibraryProcess:
 
 
 class _Inbox:
-    """What has come of one stream and was not taken yet."""
+    """The events of one stream that were not taken yet."""
 
     def __init__(self, confirm: Callable[[int], None]) -> None:
         self.chunks: deque[bytes] = deque()
@@ -336,7 +336,7 @@ class _Connection(asyncio.Protocol):
         self._send(0, b"p", arguments)
 
     def close(self) -> None:
-        """Without the callback of a lost connection; all streams end."""
+        """Close without the callback of a lost connection; all streams end."""
         self._on_lost = _ignore
         self._lose()
 

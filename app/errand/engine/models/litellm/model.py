@@ -150,7 +150,7 @@ class LiteLLMModel:
             "api_key": key,
             "api_base": self._endpoint.base_url or None,
             "temperature": options.temperature,
-            "max_tokens": options.max_tokens or _room_beside_thinking(request),
+            "max_tokens": options.max_tokens or _output_limit_of_thinker(request),
             **_thinking_arguments(request),
             "extra_headers": dict(self._endpoint.headers) or None,
         }
@@ -217,25 +217,25 @@ class LiteLLMModel:
 
 
 def practice_request(provider: Provider, model_id: str) -> bytes:
-    """The arguments of a request to practise with, which goes the way of requests to this model."""
+    """Return the arguments of a request to practise with, which goes the way of requests to this model."""
     # Without a key of ours the library would look for credentials of the machine, over the network too.
     name = f"{provider.price_prefix}/{model_id.partition('/')[2]}" if provider.needs_key else _ANY_MODEL
     return encode({"model": name, **_PRACTICE})
 
 
-def _room_beside_thinking(request: ModelRequest) -> int | None:
-    """The model's full output limit: for a thinking Claude the library would request 4,096 tokens."""
-    known = model_facts.facts(request.model)
-    if known is None or "claude" not in request.model or _effort(request) is None:
+def _output_limit_of_thinker(request: ModelRequest) -> int | None:
+    """Return the model's full output limit: for a thinking Claude the library would request 4,096 tokens."""
+    facts = model_facts.facts(request.model)
+    if facts is None or "claude" not in request.model or _effort(request) is None:
         return None
-    return known.output_tokens
+    return facts.output_tokens
 
 
 def _thinking_arguments(request: ModelRequest) -> JsonObject:
-    """A number of tokens for the models that take one, a level for all others."""
+    """Return a number of tokens for the models that take one, a level for all others."""
     effort, budget = _effort(request), request.options.thinking_budget
-    known = model_facts.facts(request.model)
-    takes_number = _TAKES_BUDGET.search(request.model) and not (known is not None and known.takes_effort)
+    facts = model_facts.facts(request.model)
+    takes_number = _TAKES_BUDGET.search(request.model) and not (facts is not None and facts.takes_effort)
     if effort is not None and budget is not None and takes_number:
         return {"thinking": {"type": "enabled", "budget_tokens": max(budget, _MIN_THINKING_TOKENS)}}
     return {"reasoning_effort": effort}
@@ -243,10 +243,10 @@ def _thinking_arguments(request: ModelRequest) -> JsonObject:
 
 def _effort(request: ModelRequest) -> str | None:
     level = request.options.thinking_level
-    known = model_facts.facts(request.model)
-    if level == "off" or (known is not None and not known.reasons):
+    facts = model_facts.facts(request.model)
+    if level == "off" or (facts is not None and not facts.reasons):
         return None
-    if level in ("minimal", "xhigh") and (known is None or level not in known.efforts):
+    if level in ("minimal", "xhigh") and (facts is None or level not in facts.efforts):
         return "low" if level == "minimal" else "high"
     return level
 

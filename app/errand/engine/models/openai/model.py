@@ -90,7 +90,7 @@ class OpenAIModel:
 
 
 def _max_tokens_field(provider: Provider, options: ModelOptions) -> str:
-    """The name for the limit of a reply: newer servers refuse the old one, older servers the new one."""
+    """Return the name for the limit of a reply: newer servers refuse the old one, older servers the new one."""
     names = (provider.max_tokens_field, "max_tokens", "max_completion_tokens")
     return next((name for name in names if name not in options.left_out), provider.max_tokens_field)
 

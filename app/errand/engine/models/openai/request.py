@@ -41,7 +41,7 @@ _GPT = re.compile(r"(?:^|/)gpt-(\d+)(?:\.(\d+))?")
 def chat_messages(
     request: ModelRequest, provider: Provider, cache: "BeginningCache[ConvertedMessages]", server: str = ""
 ) -> msgspec.Raw:
-    """The conversation as JSON in the format of the API, whichever models took part.
+    """Return the conversation as JSON in the format of the API, whichever models took part.
 
     `cache` keeps what was converted for one provider. Calls of a failed or aborted reply without a result are dropped;
     other calls without a result get one, since strict providers require it. What came beside calls is sent only to the
@@ -49,8 +49,8 @@ def chat_messages(
     message up to the next reply.
     """
     messages = request.messages
-    known = model_facts.facts(request.model)
-    sees = known is None or known.sees is not False
+    facts = model_facts.facts(request.model)
+    sees = facts is None or facts.sees is not False
     options = request.options
     form = _Form(request.model, request.system_prompt, sees, server, options.left_out, options.required)
     nothing = ConvertedMessages(provider, form)
@@ -61,7 +61,7 @@ def chat_messages(
     # What is sent for a reply depends on the results that follow it.
     last = next((at for at in reversed(range(len(messages))) if isinstance(messages[at], AssistantMessage)), 0)
     beginning = beginning.with_more(messages[count:last])
-    cache.put(messages[:last], beginning, known=count)
+    cache.put(messages[:last], beginning, covered=count)
     return beginning.with_more(messages[last:]).to_json()
 
 
@@ -69,11 +69,11 @@ def _is_of_user(entry: JsonValue) -> bool:
     return isinstance(entry, dict) and entry.get("role") == "user"
 
 
-def _joined(one: JsonValue, other: JsonValue) -> JsonValue:
-    """Two messages of the user as one: servers refuse two in a row, or read only the last."""
-    assert isinstance(one, dict)
-    assert isinstance(other, dict)
-    first, second = one["content"], other["content"]
+def _joined(earlier: JsonValue, later: JsonValue) -> JsonValue:
+    """Return two messages of the user as one: servers refuse two in a row, or read only the last."""
+    assert isinstance(earlier, dict)
+    assert isinstance(later, dict)
+    first, second = earlier["content"], later["content"]
     if isinstance(first, str) and isinstance(second, str):
         return {"role": "user", "content": "\n\n".join(filter(None, (first, second)))}
     return {"role": "user", "content": [*_as_parts(first), *_as_parts(second)]}
@@ -111,7 +111,7 @@ class ConvertedMessages:
     ids: CallIdMapper | None = None
 
     def with_more(self, messages: tuple[ModelMessage, ...]) -> "ConvertedMessages":
-        """With the next messages: all that there are, or all up to a reply."""
+        """Return the conversation with the next messages: all of them, or all up to a reply."""
         ids = self.ids.copy() if self.ids is not None else CallIdMapper(self.provider)
         entries: list[JsonValue] = [self.last] if self.last is not None else []
         if not entries and self.form.system_prompt:
@@ -184,7 +184,7 @@ class _Converter:
         return side_fields_of(message, form.server) if is_own and form.server else None
 
     def _reasoning(self, message: AssistantMessage, side: SideFields | None) -> JsonObject:
-        """The fields that go with calls: those that came with them, and those that a provider always requires."""
+        """Return the fields that go with calls: those that came with them, and those that a provider requires."""
         field, text = self._provider.reasoning_field, _thoughts_before_calls(message)
         # DeepSeek refuses calls without the field, so calls of other models get it too.
         fields: JsonObject = {field: text} if field and (text or field == "reasoning_content") else {}
@@ -193,7 +193,7 @@ class _Converter:
         return {name: value for name, value in fields.items() if name not in self._form.left_out}
 
     def _required(self, message: AssistantMessage, entry: JsonObject) -> JsonObject:
-        """The fields that the server wants with every message, for those that have none."""
+        """Return the fields that the server wants with every message, for those that have none."""
         text = _thoughts_before_calls(message) or _NO_THOUGHTS
         names = sorted(self._form.required & frozenset(THOUGHT_FIELDS))
         return {name: text for name in names if name not in entry}
@@ -244,7 +244,7 @@ def _pictures(message: ToolResultMessage, sees: bool) -> list[JsonValue]:
 
 
 def _parts(content: tuple[UserContent, ...], sees: bool) -> JsonValue:
-    """A single string if there is only text, since some servers accept no parts."""
+    """Return a single string if there is only text, since some servers accept no parts."""
     if not sees:
         content = tuple(block if isinstance(block, Text) else Text(PICTURE_OMITTED) for block in content)
     texts = [block.text for block in content if isinstance(block, Text)]
@@ -260,7 +260,7 @@ def _part(block: UserContent) -> JsonValue:
 
 
 def effort_fields(request: ModelRequest, provider: Provider) -> JsonObject:
-    """The fields that set the reasoning effort, such as `reasoning_effort`."""
+    """Return the fields that set the reasoning effort, such as `reasoning_effort`."""
     level = request.options.thinking_level
     if provider.family == "openrouter":
         budget = request.options.thinking_budget
@@ -278,16 +278,16 @@ def effort_fields(request: ModelRequest, provider: Provider) -> JsonObject:
 
 
 def openai_effort(model: str, level: ThinkingLevel) -> ThinkingLevel:
-    """The level, or the nearest that every reasoning model accepts."""
-    known = model_facts.facts(model)
+    """Return the level, or the nearest that every reasoning model accepts."""
+    facts = model_facts.facts(model)
     is_special = level in ("minimal", "xhigh")
-    return _basic_level(level) if is_special and (known is None or level not in known.efforts) else level
+    return _basic_level(level) if is_special and (facts is None or level not in facts.efforts) else level
 
 
 def is_late_gpt(model: str) -> bool:
     """True from gpt-5.4 on."""
-    found = _GPT.search(model)
-    return found is not None and (int(found[1]), int(found[2] or 0)) >= (5, 4)
+    version = _GPT.search(model)
+    return version is not None and (int(version[1]), int(version[2] or 0)) >= (5, 4)
 
 
 def _reasoning_off(request: ModelRequest, provider: Provider) -> JsonObject:
@@ -297,15 +297,15 @@ def _reasoning_off(request: ModelRequest, provider: Provider) -> JsonObject:
 
 
 def _basic_level(level: ThinkingLevel) -> ThinkingLevel:
-    """The nearest of low, medium and high."""
+    """Return the nearest of low, medium and high."""
     if level == "minimal":
         return "low"
     return "high" if level == "xhigh" else level
 
 
 def _reasons(model: str) -> bool:
-    known = model_facts.facts(model)
-    return known is not None and known.reasons
+    facts = model_facts.facts(model)
+    return facts is not None and facts.reasons
 
 
 def _is_openai_name(provider: Provider, name: str) -> bool:

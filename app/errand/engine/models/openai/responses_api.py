@@ -62,24 +62,24 @@ class ResponsesApi:
 
 
 def reasons(model: str) -> bool:
-    """True if OpenAI's model of this id thinks: by the catalogue, else by its name."""
+    """Return True if OpenAI's model of this id thinks: by the catalogue, else by its name."""
     name = model.rpartition("/")[2]
-    known = model_facts.facts(model)
-    if known is None:
+    facts = model_facts.facts(model)
+    if facts is None:
         return _REASONING.match(name) is not None
-    return known.reasons and _CHAT.search(name) is None
+    return facts.reasons and _CHAT.search(name) is None
 
 
 def _reasoning_fields(request: ModelRequest) -> JsonObject:
-    """How much to think, and that the thoughts come back: encrypted for the model, summarised for people."""
-    level, known = request.options.thinking_level, model_facts.facts(request.model)
+    """Return how much to think, and the form of thoughts: encrypted for the model, summarised for people."""
+    level, facts = request.options.thinking_level, model_facts.facts(request.model)
     is_thinker = reasons(request.model)
-    if not is_thinker and (level == "off" or known is not None):
+    if not is_thinker and (level == "off" or facts is not None):
         return {}
     reasoning: JsonObject = {}
     if level != "off":
         reasoning["effort"] = openai_effort(request.model, level)
-    elif known is not None and "none" in known.efforts:
+    elif facts is not None and "none" in facts.efforts:
         reasoning["effort"] = "none"
     if reasoning.get("effort") != "none" and request.options.thinking_summary:
         reasoning["summary"] = "auto"
@@ -90,5 +90,5 @@ def _reasoning_fields(request: ModelRequest) -> JsonObject:
 
 
 def _has_phases(model: str) -> bool:
-    """True for models that are told which of their texts was said on the way and which was the answer."""
+    """Return True for models that are told which of their texts was said on the way and which was the answer."""
     return is_late_gpt(model) or "gpt-5.3-codex" in model

@@ -25,7 +25,7 @@ from errand.protocol.base import JsonObject, JsonValue
 
 
 def input_items(request: ModelRequest, provider: Provider, *, with_phases: bool, server: str = "") -> list[JsonValue]:
-    """The conversation, whichever models took part.
+    """Return the conversation, whichever models took part.
 
     Calls of a failed or aborted reply without a result are dropped; other calls without a result get one. Thoughts are
     sent only to the model that wrote them, pictures only to models that accept them. What the user says is one item up
@@ -59,11 +59,11 @@ def tool_definitions(tools: tuple[ToolDefinition, ...], *, with_strict: bool = T
 class _Conversation:
     def __init__(self, request: ModelRequest, provider: Provider, *, with_phases: bool, server: str) -> None:
         self._server = server
-        known = model_facts.facts(request.model)
+        facts = model_facts.facts(request.model)
         self._request = request
         self._with_phases = with_phases
         self._ids = CallIdMapper(provider)
-        self._sees = known is None or known.sees is not False
+        self._sees = facts is None or facts.sees is not False
 
     def items(self) -> Iterator[JsonObject]:
         messages = self._request.messages
@@ -75,15 +75,15 @@ class _Conversation:
                 case AssistantMessage():
                     named = self._ids.of_reply(message)
                     answered = answered_calls(messages, index)
-                    is_whole = message.stop_reason not in ("error", "aborted")
-                    sent = [(call, name) for call, name in named if is_whole or call.id in answered]
+                    is_complete = message.stop_reason not in ("error", "aborted")
+                    sent = [(call, name) for call, name in named if is_complete or call.id in answered]
                     yield from self._reply(message, sent)
                     yield from (_result(name, NO_RESULT) for call, name in sent if call.id not in answered)
                 case ToolResultMessage():
                     yield self._result(message)
 
     def _reply(self, message: AssistantMessage, sent: list[tuple[ToolCall, str]]) -> Iterator[JsonObject]:
-        """Thoughts are followed by what they led to; without that they are refused."""
+        """Yield thoughts with the items that they led to; the API refuses thoughts alone."""
         is_own = bare_id(message.model) == bare_id(self._request.model)
         names = iter(sent)
         thoughts: list[JsonObject] = []

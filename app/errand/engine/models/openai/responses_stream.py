@@ -47,8 +47,8 @@ class _Usage(msgspec.Struct):
     input_tokens_details: JsonValue = None
 
     def to_usage(self) -> Usage:
-        given = self.input_tokens_details
-        details = given if isinstance(given, dict) else {}
+        raw_details = self.input_tokens_details
+        details = raw_details if isinstance(raw_details, dict) else {}
         return Usage(
             token_count(self.input_tokens),
             token_count(self.output_tokens),
@@ -86,7 +86,7 @@ _decoder = msgspec.json.Decoder(_Event)
 
 
 def reasoning_of(thought: Thinking, server: str = "") -> JsonObject | None:
-    """The item that a thought came from; None if it came from another API or server, or is not whole."""
+    """Return the item that a thought came from; None if it came from another API or server, or is not whole."""
     text: list[JsonValue] = [{"type": "summary_text", "text": thought.text}] if thought.text else []
     if thought.signature.startswith(RESPONSES_UNSIGNED):
         sender, item_id, field = (*thought.signature.removeprefix(RESPONSES_UNSIGNED).split(" "), "", "")[:3]
@@ -190,7 +190,7 @@ class ResponseReader:
         return self._builder.text(f"\n\n{text}" if starts_another else text)
 
     def _finish(self, index: int | None, item: _Item) -> list[ModelEvent]:
-        """The whole item: what has not come in pieces is taken from it."""
+        """Return the whole item: what has not come in pieces is taken from it."""
         has_come = index in self._read
         match item.type:
             case "message":
@@ -217,7 +217,7 @@ class ResponseReader:
         return f"{RESPONSES_UNSIGNED}{self._server} {item.id or ''} {field}" if self._server and has_text else ""
 
     def _end(self, response: _Response) -> list[ModelEvent]:
-        """The last event, which has the whole response again."""
+        """Return the last event, which has the whole response again."""
         if response.usage is not None:
             self._builder.usage = response.usage.to_usage()
         if says_error(response.error) or response.status in ("failed", "cancelled", "error"):
@@ -245,7 +245,7 @@ class ResponseReader:
 
 
 def _delta_text(value: JsonValue) -> str:
-    """A text as it is; a value that some servers send in its place, as JSON."""
+    """Return a text as it is; a value that some servers send in its place, as JSON."""
     return value if isinstance(value, str) else encode(value).decode() if value else ""
 
 

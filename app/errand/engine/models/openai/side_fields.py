@@ -64,7 +64,7 @@ class SideFieldCollector:
                 call[name] = merged(call.get(name), value)
 
     def _fits(self, value: JsonValue) -> bool:
-        """True for a value that can be kept; too much drops what was kept before."""
+        """Return True for a value that can be kept; too much drops what was kept before."""
         if not value or not isinstance(value, str | list | dict):
             return False
         self._characters += len(value) if isinstance(value, str) else len(encode(value))
@@ -83,7 +83,7 @@ class SideFieldCollector:
 
 
 def merged(before: JsonValue, more: JsonValue) -> JsonValue:
-    """A value with what came next: texts go on, objects are completed, items of lists continue those of their index."""
+    """Return a value with its continuation: texts go on, objects are completed, items of lists by their index."""
     match before, more:
         case str(), str():
             return before + more
@@ -108,7 +108,7 @@ def _add(items: list[JsonValue], item: JsonValue) -> None:
 
 
 def _continues(last: JsonObject, item: JsonObject) -> bool:
-    """True if an item is more of the one before: of the same type and index, and not one with an id of its own."""
+    """Return True if an item continues the one before: it has the same type and index, and no other id."""
     same = all(last.get(name) == item.get(name) for name in ("type", "index"))
     has_own_id = item.get("id") is not None and item.get("id") != last.get("id")
     return same and not has_own_id and not last.get("signature")

@@ -90,26 +90,26 @@ class _Usage(msgspec.Struct):
     cost: JsonValue = None  # OpenRouter
 
     def to_usage(self) -> Usage:
-        given = self.prompt_tokens_details
-        details = given if isinstance(given, dict) else {}
+        raw_details = self.prompt_tokens_details
+        details = raw_details if isinstance(raw_details, dict) else {}
         return Usage(
             token_count(self.prompt_tokens),
-            token_count(self.completion_tokens) + self._reasoning_beside(),
+            token_count(self.completion_tokens) + self._separate_reasoning(),
             _first(details.get("cached_tokens"), self.prompt_cache_hit_tokens, self.cache_read_input_tokens),
             _first(self.cache_creation_input_tokens, details.get("cache_write_tokens")),
             dollars(self.cost),
         )
 
-    def _reasoning_beside(self) -> int:
+    def _separate_reasoning(self) -> int:
         """Reasoning tokens that are not part of the completion tokens (xAI): the total is the sum only with them."""
-        given = self.completion_tokens_details
-        reasoning = token_count(given.get("reasoning_tokens")) if isinstance(given, dict) else 0
+        details = self.completion_tokens_details
+        reasoning = token_count(details.get("reasoning_tokens")) if isinstance(details, dict) else 0
         others = token_count(self.prompt_tokens) + token_count(self.completion_tokens)
         return reasoning if token_count(self.total_tokens) == others + reasoning else 0
 
 
 def _first(*values: JsonValue) -> int:
-    """The first of several fields for one count that has a value."""
+    """Return the first of several fields for one count that has a value."""
     return next((count for value in values if (count := token_count(value))), 0)
 
 
@@ -239,7 +239,7 @@ class ChunkReader:
         return side.get(name)
 
     def _is_read(self, choice: int, content: str | list[_Piece]) -> bool:
-        """True for content of the first choice that has any."""
+        """Return True for content of the first choice that has any."""
         if content and self._text_choice is None:
             self._text_choice = choice
         return bool(content) and choice == self._text_choice
@@ -280,7 +280,7 @@ def _argument_text(arguments: JsonValue) -> str:
 
 
 def _pieces(content: JsonValue, kind: Literal["text", "thinking"] = "text") -> Iterator[_Piece]:
-    """The texts in what a server sends as content, in order; what has no text is passed over."""
+    """Yield the texts in what a server sends as content, in order; what has no text is passed over."""
     match content:
         case str() if content:
             yield kind, content

@@ -62,7 +62,7 @@ class ProxyDecoder:
         return not len(self._content)
 
     def content(self, cut: str) -> tuple[AssistantContent, ...]:
-        """The blocks at the end of the reply, which may be cut off."""
+        """Return the blocks at the end of the reply, which may be cut off."""
         return self._content.end_cut(cut) if cut else self._content.blocks
 
     def cut(self, reason: str) -> ReplyEnd:
@@ -128,7 +128,7 @@ class ProxyDecoder:
             case Thinking():
                 self._content.sign(event.index, event.signature)
             case ToolCall() as call:
-                raw = self._content.arguments_of(event.index).whole
+                raw = self._content.arguments_of(event.index).joined
                 self._content.replace(event.index, _call(call.id, event.name, raw))
             case _:
                 pass
@@ -154,7 +154,7 @@ class ProxyDecoder:
 
 
 def _complete_content(blocks: tuple[SentAssistantContent, ...], limits: ReplyLimits) -> tuple[AssistantContent, ...]:
-    """The complete content of an end event, within the same limits."""
+    """Return the complete content of an end event, within the same limits."""
     content = ReplyContent(limits)
     for block in content_from_wire(blocks):
         content.add(block)
@@ -162,7 +162,7 @@ def _complete_content(blocks: tuple[SentAssistantContent, ...], limits: ReplyLim
 
 
 def _failure(end: ReplyEnded) -> FailureKind:
-    """The failure kind, as far as the wire carries it. The other side has already retried and adapted the request."""
+    """Return the failure kind, as far as the wire has it. The other side has already retried and adapted it."""
     if end.is_too_long:
         return FailureKind.TOO_LONG
     if not end.passes_elsewhere:
@@ -171,7 +171,7 @@ def _failure(end: ReplyEnded) -> FailureKind:
 
 
 def _retry_later(sent: SentLater) -> RetryLater:
-    """A time without a zone is UTC."""
+    """Return a time without a zone is UTC."""
     at = sent.at if sent.at is None or sent.at.tzinfo is not None else sent.at.replace(tzinfo=UTC)
     return RetryLater(sent.reason, at)
 

@@ -92,7 +92,7 @@ class ProxyModel:
                 yield FailedAttempt(self._endpoint.redacted(self._failure(error)), reply.message)
 
     async def _check(self, response: aiohttp.ClientResponse, deadline: Deadline) -> None:
-        """Raises `ProviderError` unless the response is a stream of events."""
+        """Check a response. Raises `ProviderError` unless it is a stream of events."""
         if response.status != 200:
             async with deadline.within(self._timeouts.between_s):
                 body = await read_start(response)
@@ -147,7 +147,7 @@ class _TokenRedaction:
         self._blocks: dict[int, RedactedStream] = {}
 
     def of(self, data: bytes, name: str = "") -> list[SharedEvent]:
-        """The events in the data of one; what lies between adds to keep a connection open is none."""
+        """Return the events in the data of one; what lies between adds to keep a connection open is none."""
         return list(self._of(data)) if data.lstrip().startswith(b"{") else []
 
     def _of(self, data: bytes) -> Iterator[SharedEvent]:
@@ -166,7 +166,7 @@ class _TokenRedaction:
 
 
 def _with_local_id(event: ReplyEnd) -> ReplyEnd:
-    """The end event with the model's id on this machine."""
+    """Return the end event with the model's id on this machine."""
     return replace(event, message=replace(event.message, model=SHARED + event.message.model))
 
 

@@ -243,7 +243,7 @@ def content_from_wire(content: tuple[SentAssistantContent, ...]) -> tuple[Assist
 def _message_to_wire(message: ModelMessage) -> SentMessage:
     match message:
         case UserMessage():
-            return SentUser(content=tuple(_said_to_wire(block) for block in message.content))
+            return SentUser(content=tuple(_content_to_wire(block) for block in message.content))
         case AssistantMessage():
             return SentAssistant(
                 content=content_to_wire(message.content),
@@ -255,7 +255,7 @@ def _message_to_wire(message: ModelMessage) -> SentMessage:
             return SentResult(
                 tool_call_id=message.tool_call_id,
                 tool_name=message.tool_name,
-                content=tuple(_said_to_wire(block) for block in message.content),
+                content=tuple(_content_to_wire(block) for block in message.content),
                 is_error=message.is_error,
             )
         case _:
@@ -265,23 +265,23 @@ def _message_to_wire(message: ModelMessage) -> SentMessage:
 def _message_from_wire(sent: SentMessage) -> ModelMessage:
     match sent:
         case SentUser():
-            return UserMessage(tuple(_said_from_wire(block) for block in sent.content))
+            return UserMessage(tuple(_content_from_wire(block) for block in sent.content))
         case SentAssistant():
             return AssistantMessage(content_from_wire(sent.content), sent.stop_reason, sent.error, sent.model)
         case SentResult():
-            content = tuple(_said_from_wire(block) for block in sent.content)
+            content = tuple(_content_from_wire(block) for block in sent.content)
             return ToolResultMessage(sent.tool_call_id, sent.tool_name, content, sent.is_error)
         case _:
             assert_never(sent)
 
 
-def _said_to_wire(block: UserContent) -> SentUserContent:
+def _content_to_wire(block: UserContent) -> SentUserContent:
     if isinstance(block, Text):
         return SentText(text=block.text)
     return SentImage(media_type=block.media_type, data=block.data)
 
 
-def _said_from_wire(block: SentUserContent) -> UserContent:
+def _content_from_wire(block: SentUserContent) -> UserContent:
     return Text(block.text) if isinstance(block, SentText) else Image(block.media_type, block.data)
 
 

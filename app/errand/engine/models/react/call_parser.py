@@ -48,8 +48,8 @@ class CallScanner:
         """Return the text after the call once it has ended; the closing tag is part of `text`, other ends are not."""
         text, at = self._tail + delta, 0
         self._tail = ""
-        while found := (_IN_STRING if self._in_string else _OUTSIDE).search(text, at):
-            at = found.start()
+        while match := (_IN_STRING if self._in_string else _OUTSIDE).search(text, at):
+            at = match.start()
             step = self._step(text, at)
             if step is None:
                 self._pieces.append(text[:at])
@@ -64,7 +64,7 @@ class CallScanner:
         return None
 
     def _step(self, text: str, at: int) -> int | None:
-        """The distance to skip from this token; 0 at the end of the call, None if more text is needed."""
+        """Return the distance to skip from this token; 0 at the end of the call, None if more text is needed."""
         sign = text[at]
         if sign == "\\":
             return 2 if at + 1 < len(text) else None
@@ -87,10 +87,10 @@ def read_call(text: str) -> ToolCallText | None:
     name = _name(head) or _name(after)
     if _TOOL.fullmatch(name):
         return _with_arguments(name, _unwrapped(inside if closed else rest))
-    whole = _object(_unwrapped(body))
-    if whole is not None and isinstance(given := whole.get("name"), str) and _TOOL.fullmatch(given):
-        arguments = whole.get("parameters", whole.get("arguments", {}))
-        return _with_arguments(given, msgspec.json.encode(arguments).decode())
+    call = _object(_unwrapped(body))
+    if call is not None and isinstance(tool_name := call.get("name"), str) and _TOOL.fullmatch(tool_name):
+        arguments = call.get("parameters", call.get("arguments", {}))
+        return _with_arguments(tool_name, msgspec.json.encode(arguments).decode())
     return ToolCallText(UNREADABLE_CALL, body.strip()) if text.endswith(CLOSE) else None
 
 
@@ -109,7 +109,7 @@ def _with_arguments(name: str, raw: str) -> ToolCallText:
 
 
 def _unwrapped(text: str) -> str:
-    """The text without a surrounding CDATA section or Markdown fence."""
+    """Return the text without a surrounding CDATA section or Markdown fence."""
     text = text.strip()
     if text.startswith("<![CDATA["):
         text = text.removeprefix("<![CDATA[").removesuffix("]]>").strip()

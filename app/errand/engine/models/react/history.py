@@ -30,16 +30,16 @@ from errand.engine.models.reply.content import encode
 
 @functools.cache
 def text(name: str) -> str:
-    """The text of <name>.md."""
+    """Return the text of <name>.md."""
     return (files("errand.engine.models.react") / f"{name}.md").read_text(encoding="utf-8").strip()
 
 
-def system_prompt(given: str, tools: tuple[ToolDefinition, ...]) -> str:
-    """The given prompt, followed by the instructions for tool calls; unchanged without tools."""
+def system_prompt(prompt: str, tools: tuple[ToolDefinition, ...]) -> str:
+    """Return the given prompt, followed by the instructions for tool calls; unchanged without tools."""
     if not tools:
-        return given
+        return prompt
     protocol = Template(text("protocol")).safe_substitute(tools="\n".join(map(_definition, tools)))
-    return f"{given}\n\n{protocol}" if given else protocol
+    return f"{prompt}\n\n{protocol}" if prompt else protocol
 
 
 def _definition(tool: ToolDefinition) -> str:
@@ -51,43 +51,43 @@ def _definition(tool: ToolDefinition) -> str:
 
 
 def to_text_history(messages: Sequence[ModelMessage]) -> tuple[ModelMessage, ...]:
-    """The same conversation with calls as text.
+    """Return the same conversation with calls as text.
 
     Roles alternate, since templates of such models refuse two consecutive messages of one role. A reply with several
     calls, from another model, becomes several replies with one call each.
     """
-    made: list[ModelMessage] = []
+    history: list[ModelMessage] = []
     for at, message in enumerate(messages):
         match message:
             case UserMessage():
-                _add_user(made, message.content)
+                _add_user(history, message.content)
             case AssistantMessage():
                 for turn in _turns(message, _results(messages, at)):
                     if isinstance(turn, str):
-                        _add_reply(made, turn)
+                        _add_reply(history, turn)
                     else:
-                        _add_user(made, turn)
+                        _add_user(history, turn)
             case ToolResultMessage():
                 pass  # already placed after its call
-    return tuple(made)
+    return tuple(history)
 
 
 def _results(messages: Sequence[ModelMessage], at: int) -> dict[str, ToolResultMessage]:
-    """The results of the calls of the reply at this index. Some servers repeat the same ids in each reply."""
-    found: dict[str, ToolResultMessage] = {}
+    """Return the results of the calls of the reply at this index. Some servers repeat the same ids in each reply."""
+    results: dict[str, ToolResultMessage] = {}
     for later in range(at + 1, len(messages)):
         message = messages[later]
         if isinstance(message, AssistantMessage):
             break
         if isinstance(message, ToolResultMessage):
-            found[message.tool_call_id] = message
-    return found
+            results[message.tool_call_id] = message
+    return results
 
 
 def _turns(
     message: AssistantMessage, results: Mapping[str, ToolResultMessage]
 ) -> Iterator[str | tuple[UserContent, ...]]:
-    """The model's text, and after each call its result."""
+    """Yield the model's text, and after each call its result."""
     failed = message.stop_reason in ("error", "aborted")
     parts: list[str] = []
     after: list[UserContent] = []
@@ -122,24 +122,24 @@ def _call(call: ToolCall) -> str:
 
 
 def _observation(call: ToolCall, result: ToolResultMessage | None) -> list[UserContent]:
-    given = NO_RESULT if result is None else text_of(result) or "(no output)"
+    output = NO_RESULT if result is None else text_of(result) or "(no output)"
     if call.name == UNREADABLE_CALL:
-        given = text("unreadable")
+        output = text("unreadable")
     pictures = [block for block in result.content if isinstance(block, Image)] if result is not None else []
-    return [Text(in_tags(given, "observation")), *pictures]
+    return [Text(in_tags(output, "observation")), *pictures]
 
 
-def _add_user(made: list[ModelMessage], content: tuple[UserContent, ...]) -> None:
-    last = made[-1] if made else None
+def _add_user(history: list[ModelMessage], content: tuple[UserContent, ...]) -> None:
+    last = history[-1] if history else None
     if isinstance(last, UserMessage):
-        made[-1] = UserMessage((*last.content, *content))
+        history[-1] = UserMessage((*last.content, *content))
     else:
-        made.append(UserMessage(content))
+        history.append(UserMessage(content))
 
 
-def _add_reply(made: list[ModelMessage], text: str) -> None:
-    last = made[-1] if made else None
+def _add_reply(history: list[ModelMessage], text: str) -> None:
+    last = history[-1] if history else None
     if isinstance(last, AssistantMessage):
-        made[-1] = AssistantMessage((Text(f"{last.text}\n\n{text}"),))
+        history[-1] = AssistantMessage((Text(f"{last.text}\n\n{text}"),))
     else:
-        made.append(AssistantMessage((Text(text),)))
+        history.append(AssistantMessage((Text(text),)))

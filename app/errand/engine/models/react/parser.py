@@ -58,7 +58,7 @@ class MarkdownPosition:
 
 
 def _beginnings(tag: str) -> str:
-    """A pattern that matches each proper prefix of the tag."""
+    """Return a pattern that matches each proper prefix of the tag."""
     pattern = ""
     for sign in reversed(tag):
         pattern = f"(?:{re.escape(sign)}{pattern})?"
@@ -124,7 +124,7 @@ class ReActParser:
         return pieces
 
     def finish(self) -> list[ParsedPiece]:
-        """The reply has ended: returns the held text, and an unclosed call as far as it can be parsed."""
+        """Return the reply has ended: returns the held text, and an unclosed call as far as it can be parsed."""
         pieces = self._take(is_end=True)
         while self._state == "call":
             pieces += [self._end_call(is_closed=False), *self._take(is_end=True)]
@@ -140,7 +140,7 @@ class ReActParser:
         return pieces
 
     def _step(self, is_end: bool) -> list[ParsedPiece] | None:
-        """The next piece of the held text; None if more text is needed."""
+        """Return the next piece of the held text; None if more text is needed."""
         match self._state:
             case "text":
                 return self._blank() if self._skips_blank else self._text(is_end)
@@ -156,11 +156,11 @@ class ReActParser:
                 return [InventedResult(self._cut(len(self._buffer)))]
 
     def _text(self, is_end: bool) -> list[ParsedPiece] | None:
-        found = _TAG.search(self._buffer)
-        if found is not None:
-            before = self._cut(found.start())
+        tag = _TAG.search(self._buffer)
+        if tag is not None:
+            before = self._cut(tag.start())
             events = [self._show_text(before)] if before else []
-            return [*events, *self._tag(self._cut(len(found["lead"])), self._cut(len(found["tag"])))]
+            return [*events, *self._tag(self._cut(len(tag["lead"])), self._cut(len(tag["tag"])))]
         tail = max(0, len(self._buffer) - _MAX_TAG)
         held = None if is_end else _HELD.search(self._buffer, tail)
         text = self._cut(held.start() if held else len(self._buffer))
@@ -236,12 +236,12 @@ class ReActParser:
         return []
 
     def _rest(self, is_end: bool) -> list[ParsedPiece] | None:
-        found = _INVENTED.search(self._buffer)
-        if found is not None:
+        invented = _INVENTED.search(self._buffer)
+        if invented is not None:
             self._state = "invented"
         else:
-            found = None if is_end else _INVENTED_START.search(self._buffer, max(0, len(self._buffer) - _MAX_TAG))
-        text = self._cut(found.start() if found else len(self._buffer))
+            invented = None if is_end else _INVENTED_START.search(self._buffer, max(0, len(self._buffer) - _MAX_TAG))
+        text = self._cut(invented.start() if invented else len(self._buffer))
         return [self._show_text(text)] if text else [] if self._state == "invented" else None
 
     def _show_text(self, text: str) -> ShownText:

@@ -87,7 +87,7 @@ class ReActReply:
         return self._assembly.thinking("", block.signature) if isinstance(block, Thinking) else []
 
     def _native_call(self, event: BlockEnd) -> list[ModelEvent]:
-        """A tool call that the server parsed from the reply, although the request has no tools."""
+        """Return a tool call that the server parsed from the reply, although the request has no tools."""
         call = event.partial.content[event.content_index]
         assert isinstance(call, ToolCall), "the block that ends is the one at its index"
         raw = call.invalid if call.invalid is not None else encode(call.arguments).decode()
@@ -113,7 +113,7 @@ class ReActReply:
         return [*events, *blocks, replace(event, message=last.message)]
 
     def cut(self) -> list[ModelEvent]:
-        """The end of the reply once the decoded content reaches its limits, else nothing."""
+        """Return the end of the reply once the decoded content reaches its limits, else nothing."""
         return self._assembly.cut(self._assembly.limit_error) if self._assembly.limit_error else []
 
     @property
@@ -122,12 +122,12 @@ class ReActReply:
 
 
 def _takes_summary(tool: ToolDefinition) -> bool:
-    """True if a final answer counts as a call of this tool."""
+    """Return True if a final answer counts as a call of this tool."""
     return tool.name == TASK_COMPLETE and tool.parameters.get("required") == ["summary"]
 
 
 def with_text_tools(request: ModelRequest) -> ModelRequest:
-    """The request with its tools in the prompt and its history as text; the model's id is without `react/`."""
+    """Return the request with its tools in the prompt and its history as text; the model's id is without `react/`."""
     return replace(
         request,
         model=request.model.removeprefix(REACT),

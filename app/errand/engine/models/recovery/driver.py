@@ -90,7 +90,7 @@ class RecoveringModel:
 
 @dataclass(frozen=True, slots=True)
 class _Failed:
-    """How an attempt failed. `failure` is None if the provider has already retried."""
+    """The failure of an attempt. `failure` is None if the provider has already retried."""
 
     kind: FailureKind
     end: ReplyEnd
@@ -128,7 +128,7 @@ class _Recovery:
         self.source = models.first
         self._model_request = request
         self._began = 0.0
-        self._is_shown = False
+        self._has_shown_parts = False
         # The form of the request: what is sent, and the decoder of calls written as text.
         self.sent = request
         self._decoder: ReActReply | None = None
@@ -139,12 +139,12 @@ class _Recovery:
         self._failed: _Failed | None = None
 
     def begin_attempt(self) -> None:
-        """The next attempt sends `sent` to `source` until `stop` is set."""
+        """Begin the next attempt, which sends `sent` to `source` until `stop` is set."""
         self._number += 1
         self._has_begun, self._failed, self.delay_s = False, None, None
 
     def take(self, event: AttemptEvent) -> list[ModelEvent]:
-        """The events to show for one event of the attempt. A failure shows nothing yet."""
+        """Return the events to show for one event of the attempt. A failure shows nothing yet."""
         match event:
             case FailedAttempt(failure, partial):
                 failure = self._with_size(failure)
@@ -166,9 +166,11 @@ class _Recovery:
                 self._has_begun = True
             case _:
                 pass
-        shown = self._decoded(event)
-        self._is_shown = self._is_shown or any(isinstance(one, BlockStart | BlockDelta | BlockEnd) for one in shown)
-        return [*shown, *self._cut()]
+        events = self._decoded(event)
+        self._has_shown_parts = self._has_shown_parts or any(
+            isinstance(part, BlockStart | BlockDelta | BlockEnd) for part in events
+        )
+        return [*events, *self._cut()]
 
     def recover(self) -> list[ModelEvent]:
         """Take the first step of the table that applies; without one the failure ends the reply."""
@@ -202,7 +204,7 @@ class _Recovery:
         return [*events, all_failed(self._request, self._ends, self._usage)]
 
     def abort(self) -> list[ModelEvent]:
-        """The task was stopped between attempts."""
+        """Return the task was stopped between attempts."""
         self.is_over = True
         aborted = AssistantMessage(stop_reason="aborted", error=ABORTED, model=self.sent.model, usage=self._usage)
         return self._decoded(ReplyEnd(aborted))
@@ -210,14 +212,14 @@ class _Recovery:
     def _adapt(self) -> list[ModelEvent]:
         """Convert the request to a form that the model is known to accept; restarts the count of attempts."""
         self._number = 0
-        given, learned = self._model_request, self.source.learned
-        bare = given.model.removeprefix(REACT)
+        request, learned = self._model_request, self.source.learned
+        bare = request.model.removeprefix(REACT)
         self._omits_pictures = learned is not None and not learned.takes_pictures(bare)
         if self._omits_pictures:
-            given = without_result_pictures(given)
-        is_text = bare != given.model or (learned is not None and not learned.calls_tools(bare))
-        self._decoder = ReActReply(given, self._limits) if is_text else None
-        self.sent = with_text_tools(given) if is_text else given
+            request = without_result_pictures(request)
+        is_text = bare != request.model or (learned is not None and not learned.calls_tools(bare))
+        self._decoder = ReActReply(request, self._limits) if is_text else None
+        self.sent = with_text_tools(request) if is_text else request
         if learned is not None and not learned.gives_summaries(bare):
             self.sent = without_summary(self.sent)
         if learned is None:
@@ -230,7 +232,7 @@ class _Recovery:
         return self._notices(notices)
 
     def _step(self, step: RecoveryStep, failed: _Failed) -> list[ModelEvent] | None:
-        """None if the step does not apply."""
+        """Return None if the step does not apply."""
         match step:
             case "retry":
                 return self._try_again(failed)
@@ -259,7 +261,7 @@ class _Recovery:
         self.delay_s = self._retry.delay(self._number, failed.failure)
         if self.delay_s is None:
             return None
-        self._is_shown = False
+        self._has_shown_parts = False
         partial = replace(failed.end.message, stop_reason="stop", error=None)
         return self._decoded(Retry(self._number, self._retry.attempts, self.delay_s, failed.failure.short, partial))
 
@@ -311,17 +313,17 @@ class _Recovery:
 
     def _try_other_model(self, failed: _Failed) -> list[ModelEvent]:
         """Switch to the next model unless part of this reply was shown; otherwise the failure ends the reply."""
-        *shown, end = self._decoded(failed.end)
+        *events, end = self._decoded(failed.end)
         assert isinstance(end, ReplyEnd), "a reply ends with its message"
-        if self._is_shown or shown or self._cancel.is_set:
+        if self._has_shown_parts or events or self._cancel.is_set:
             self.is_over = True
-            return [*shown, end]
+            return [*events, end]
         self._models.cooldown.failed(self._model_request.model, time.monotonic() - self._began)
         self._ends.append(end)
         return self.next_model()
 
     def _with_size(self, failure: AttemptFailure) -> AttemptFailure:
-        """The failure, as "too long" if the numbers in it are those of the request, whatever the words."""
+        """Return the failure, as "too long" if the numbers in it are those of the request, whatever the words."""
         if failure.kind not in (FailureKind.REJECTED, FailureKind.RATE_LIMITED):
             return failure
         tokens = estimate(self.sent, ()).input_tokens
@@ -330,7 +332,7 @@ class _Recovery:
         return replace(too_long(failure.refusal[:_MAX_QUOTED]), status=failure.status, refusal=failure.refusal)
 
     def _with_total_usage(self, message: AssistantMessage) -> AssistantMessage:
-        """The message with its own usage and that of all attempts before. An attempt that never began has none."""
+        """Return the message with its own usage and that of all attempts before, if they began."""
         if not self.source.estimates_usage:
             own = message.usage
         elif self._has_begun or message.usage != Usage():
@@ -344,7 +346,7 @@ class _Recovery:
         return [event] if self._decoder is None else self._decoder.take(event)
 
     def _cut(self) -> list[ModelEvent]:
-        """The end of a text reply that has come to its limits."""
+        """Return the end of a text reply that has come to its limits."""
         cut = self._decoder.cut() if self._decoder is not None else []
         self.is_over = self.is_over or bool(cut)
         return [_with_earlier_usage(event, self._usage) for event in cut]

@@ -54,7 +54,7 @@ class FallbackModels:
         self._open_other = open_other
 
     def in_order(self, request: ModelRequest) -> list[str]:
-        """The requested model, then the others that can take the request; those in cooldown come last."""
+        """Return the requested model, then the others that can take the request; those in cooldown come last."""
         others = (model for model in self._others() if model != request.model and _can_take(model, request))
         return sorted(dict.fromkeys((request.model, *others)), key=self.cooldown.is_cooling_down)
 
@@ -65,7 +65,7 @@ class FallbackModels:
 
 
 def request_to(model_id: str, request: ModelRequest) -> ModelRequest:
-    """The request for this model. The API key given for one model is never sent to another."""
+    """Return the request for this model. The API key given for one model is never sent to another."""
     if model_id == request.model:
         return request
     return replace(request, model=model_id, options=replace(request.options, api_key=None))
@@ -80,19 +80,19 @@ def fallback_notice(request: ModelRequest, failures: list[ReplyEnd], model_id: s
 
 
 def all_failed(request: ModelRequest, failures: list[ReplyEnd], usage: Usage) -> ReplyEnd:
-    """The failure of the requested model, with the outcome of the others; `usage` covers all attempts."""
+    """Return the failure of the requested model, with the outcome of the others; `usage` covers all attempts."""
     first, *others = sorted(failures, key=lambda end: end.message.model != request.model)
     attempts = "".join(f" {end.message.model} was asked instead: {end.message.error}" for end in others)
     return replace(first, message=replace(first.message, error=f"{first.message.error}{attempts}", usage=usage))
 
 
 def _can_take(model_id: str, request: ModelRequest) -> bool:
-    """False if the model is known not to accept the request's images, or to have too small a context window."""
-    known = model_facts.facts(model_id)
-    if known is None:
+    """Return False if the model is known not to accept the request's images, or to have too small a context window."""
+    facts = model_facts.facts(model_id)
+    if facts is None:
         return True
     has_images = any(isinstance(block, Image) for message in request.messages for block in message.content)
-    if has_images and known.sees is False:
+    if has_images and facts.sees is False:
         return False
     characters = len(request.system_prompt) + sum(len(text_of(message)) for message in request.messages)
-    return known.context_tokens is None or characters // CHARACTERS_A_TOKEN < known.context_tokens
+    return facts.context_tokens is None or characters // CHARACTERS_A_TOKEN < facts.context_tokens

@@ -25,14 +25,14 @@ _THINKING_FIELDS = frozenset({"reasoning_effort", "reasoning", "thinking", "outp
 
 
 def accepts_temperature(request: ModelRequest) -> bool:
-    """False for models with a fixed temperature, and while a model thinks."""
+    """Return False for models with a fixed temperature, and while a model thinks."""
     return not _FIXED_TEMPERATURE.search(request.model) and not thinks(request)
 
 
 def thinks(request: ModelRequest) -> bool:
-    """True if the model thinks before this reply; an unknown model counts as thinking if the request enables it."""
-    known = model_facts.facts(request.model)
-    return request.options.thinking_level != "off" and (known is None or known.reasons)
+    """Return True if the model thinks before this reply; an unknown model does if the request enables it."""
+    facts = model_facts.facts(request.model)
+    return request.options.thinking_level != "off" and (facts is None or facts.reasons)
 
 
 def without_temperature(request: ModelRequest) -> ModelRequest:
@@ -48,16 +48,16 @@ def with_fields(request: ModelRequest, left_out: frozenset[str], required: froze
 
 
 def has_signed_thoughts(request: ModelRequest) -> bool:
-    return any(_signs(block) for one in request.messages for block in one.content)
+    return any(_signs(block) for message in request.messages for block in message.content)
 
 
 def without_thoughts(request: ModelRequest) -> ModelRequest:
-    """The request without the thoughts that a provider proves to be its own; others are not sent back to it."""
+    """Return the request without the thoughts that a provider proves to be its own; others are not sent back to it."""
     messages = (
-        replace(one, content=tuple(block for block in one.content if not _signs(block)))
-        if isinstance(one, AssistantMessage)
-        else one
-        for one in request.messages
+        replace(message, content=tuple(block for block in message.content if not _signs(block)))
+        if isinstance(message, AssistantMessage)
+        else message
+        for message in request.messages
     )
     return replace(request, messages=tuple(messages))
 
@@ -67,16 +67,16 @@ def _signs(block: UserContent | AssistantContent) -> bool:
 
 
 def has_result_pictures(request: ModelRequest) -> bool:
-    return any(isinstance(one, ToolResultMessage) and _has_picture(one) for one in request.messages)
+    return any(isinstance(message, ToolResultMessage) and _has_picture(message) for message in request.messages)
 
 
 def without_result_pictures(request: ModelRequest) -> ModelRequest:
-    """The request with a text in the place of each picture that a tool made; those of people stay."""
+    """Return the request with a text in the place of each picture that a tool made; those of people stay."""
     messages = (
-        replace(one, content=tuple(map(_text_for, one.content)))
-        if isinstance(one, ToolResultMessage) and _has_picture(one)
-        else one
-        for one in request.messages
+        replace(message, content=tuple(map(_text_for, message.content)))
+        if isinstance(message, ToolResultMessage) and _has_picture(message)
+        else message
+        for message in request.messages
     )
     return replace(request, messages=tuple(messages)) if has_result_pictures(request) else request
 
@@ -90,7 +90,7 @@ def _text_for(block: UserContent) -> UserContent:
 
 
 class LearnedLimits:
-    """What the models at one address have refused since the engine started. Ids are without `react/`.
+    """The refusals of the models at one address since the engine started. Ids are without `react/`.
 
     Methods that change it return the notices to show: once per engine process for tools, once per conversation for
     temperatures.
@@ -106,11 +106,11 @@ class LearnedLimits:
         self._noticed: set[tuple[str | None, str]] = set()
 
     def calls_tools(self, model_id: str) -> bool:
-        """False if the model refused tools, or the catalogue says that it does not support them."""
+        """Return False if the model refused tools, or the catalogue says that it does not support them."""
         if model_id in self._without_tools:
             return False
-        known = model_facts.facts(model_id)
-        return known is None or known.calls_tools is not False
+        facts = model_facts.facts(model_id)
+        return facts is None or facts.calls_tools is not False
 
     def refuse_tools(self, model_id: str) -> tuple[ToolsAsText, ...]:
         if model_id in self._without_tools:  # another task has already learned it
@@ -119,7 +119,7 @@ class LearnedLimits:
         return (ToolsAsText(model=model_id),)
 
     def takes_pictures(self, model_id: str) -> bool:
-        """False if the model refused pictures; what the catalogue says is known to the provider's requests."""
+        """Return False if the model refused pictures; what the catalogue says is known to the provider's requests."""
         return model_id not in self._without_pictures
 
     def refuse_pictures(self, model_id: str) -> None:
@@ -147,7 +147,7 @@ class LearnedLimits:
         return _learn(self._required_fields, model_id, (field for field in fields if field not in refused))
 
     def notice_thinking(self, request: ModelRequest) -> tuple[ThinkingNotSent, ...]:
-        """The notice that the thinking level of this request is not sent."""
+        """Return the notice that the thinking level of this request is not sent."""
         options, level = request.options, request.options.thinking_level
         notice_key = (options.session_id, f"{request.model} {level}")
         if level == "off" or notice_key in self._noticed or not options.left_out & _THINKING_FIELDS:
@@ -156,27 +156,27 @@ class LearnedLimits:
         return (ThinkingNotSent(model=request.model, level=level, why="no_way"),)
 
     def takes_temperature(self, request: ModelRequest) -> bool:
-        """False if the temperature of this request would be refused."""
-        wanted = request.options.temperature
-        refused = wanted is not None and (request.model, wanted) in self._refused_temperatures
-        return wanted is None or (accepts_temperature(request) and not refused)
+        """Return False if the temperature of this request would be refused."""
+        temperature = request.options.temperature
+        refused = temperature is not None and (request.model, temperature) in self._refused_temperatures
+        return temperature is None or (accepts_temperature(request) and not refused)
 
     def refuse_temperature(self, request: ModelRequest) -> None:
         if request.options.temperature is not None:
             self._refused_temperatures.add((request.model, request.options.temperature))
 
     def notice_temperature(self, request: ModelRequest) -> tuple[TemperatureLeftOut, ...]:
-        """The notice that the temperature of this request is omitted."""
-        wanted, place = request.options.temperature, (request.options.session_id, request.model)
-        if wanted is None or place in self._noticed:
+        """Return the notice that the temperature of this request is omitted."""
+        temperature, key = request.options.temperature, (request.options.session_id, request.model)
+        if temperature is None or key in self._noticed:
             return ()
-        self._noticed.add(place)
-        return (TemperatureLeftOut(model=request.model, temperature=wanted, thinks=thinks(request)),)
+        self._noticed.add(key)
+        return (TemperatureLeftOut(model=request.model, temperature=temperature, thinks=thinks(request)),)
 
 
-def _learn(known_fields: dict[str, frozenset[str]], model_id: str, fields: Iterable[str]) -> bool:
-    before = known_fields.get(model_id, frozenset())
+def _learn(fields_by_model: dict[str, frozenset[str]], model_id: str, fields: Iterable[str]) -> bool:
+    before = fields_by_model.get(model_id, frozenset())
     field = next((field for field in fields if field not in before), None)
     if field is not None:
-        known_fields[model_id] = before | {field}
+        fields_by_model[model_id] = before | {field}
     return field is not None

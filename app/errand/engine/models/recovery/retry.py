@@ -22,7 +22,7 @@ class RetryPolicy:
     longest_asked_s: float = 10.0
 
     def delay(self, attempt: int, failure: AttemptFailure) -> float | None:
-        """Seconds to wait after the failed `attempt` (from 1), None after the last one."""
+        """Return the seconds to wait after the failed `attempt` (from 1), None after the last one."""
         if not allows("retry", failure.kind) or attempt >= self.attempts:
             return None
         asked = failure.retry_after_s
@@ -32,7 +32,7 @@ class RetryPolicy:
         return longest * random.uniform(0.75, 1.25)
 
     def retry_later(self, failure: AttemptFailure) -> RetryLater | None:
-        """When the caller may send the request again; None if waiting would not help."""
+        """Return when the caller may send the request again; None if waiting would not help."""
         asked = failure.retry_after_s
         if allows("retry", failure.kind) and asked is not None and asked > self.longest_asked_s:
             return RetryLater(failure.short, datetime.now(UTC) + timedelta(seconds=asked))

@@ -40,5 +40,5 @@ RECOVERY: Mapping[FailureKind, tuple[RecoveryStep, ...]] = {
 
 
 def allows(step: RecoveryStep, kind: FailureKind | None) -> bool:
-    """True if the step may follow a failure of this kind; None is a reply that no provider failed."""
+    """Return True if the step may follow a failure of this kind; None is a reply that no provider failed."""
     return kind is not None and step in RECOVERY[kind]

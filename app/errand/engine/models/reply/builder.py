@@ -99,7 +99,7 @@ class ThinkTagSplitter:
 
 
 def _overlap(text: str) -> int:
-    """The number of characters at the end of `text` that may be the beginning of the closing tag."""
+    """Return the number of characters at the end of `text` that may be the beginning of the closing tag."""
     for size in range(min(len(_CLOSE) - 1, len(text)), 0, -1):
         if _CLOSE.startswith(text[-size:]):
             return size
@@ -109,36 +109,46 @@ def _overlap(text: str) -> int:
 class _CallDraft:
     """An unfinished tool call: its index in the content, and its raw arguments in pieces."""
 
-    __slots__ = ("arguments", "content_index", "given_id", "id", "index", "name", "parse_attempts", "redacted", "split")
+    __slots__ = (
+        "arguments",
+        "content_index",
+        "id",
+        "index",
+        "name",
+        "parse_attempts",
+        "redacted",
+        "server_id",
+        "split",
+    )
 
-    def __init__(self, index: int | None, given_id: str, name: str, redactor: Redactor) -> None:
+    def __init__(self, index: int | None, server_id: str, name: str, redactor: Redactor) -> None:
         self.redacted = RedactedStream(redactor)
         self.split = SplitCharacters(keeps_halves=True)
         self.content_index = 0
         self.index = index
-        self.given_id = given_id
-        self.id = given_id or f"call_{uuid.uuid4().hex[:24]}"
+        self.server_id = server_id
+        self.id = server_id or f"call_{uuid.uuid4().hex[:24]}"
         self.name = name
         self.arguments = GrowingText()
         self.parse_attempts = 0
 
     def call(self) -> ToolCall:
-        """The call with the arguments received so far."""
-        raw = self.arguments.whole
+        """Return the call with the arguments received so far."""
+        raw = self.arguments.joined
         arguments = parse_arguments(raw)
         if arguments is None:
             return ToolCall(self.id, self.name, {}, invalid=raw)
         return ToolCall(self.id, self.name, arguments)
 
     def repeats(self, arguments: str) -> bool:
-        """True if a piece has the arguments of this call once more, as some servers end a call."""
-        return read_strict_object(arguments) == read_strict_object(self.arguments.whole)
+        """Return True if a piece has the arguments of this call once more, as some servers end a call."""
+        return read_strict_object(arguments) == read_strict_object(self.arguments.joined)
 
-    def is_whole(self) -> bool:
-        """True if the arguments are a complete JSON object."""
+    def is_complete(self) -> bool:
+        """Return True if the arguments are a complete JSON object."""
         self.parse_attempts += 1
         may_parse = self.parse_attempts <= _MAX_PARSE_ATTEMPTS and self.arguments.length > 0
-        return may_parse and read_strict_object(self.arguments.whole) is not None
+        return may_parse and read_strict_object(self.arguments.joined) is not None
 
 
 class _CallDrafts:
@@ -148,17 +158,17 @@ class _CallDrafts:
         self.all: list[_CallDraft] = []
 
     def find(self, index: int | None, call_id: str, name: str, arguments: str) -> _CallDraft | None:
-        """The call that a piece belongs to; None if it starts a new one."""
+        """Return the call that a piece belongs to; None if it starts a new one."""
         if call_id:
-            same = [draft for draft in self.all if draft.given_id == call_id]
+            same = [draft for draft in self.all if draft.server_id == call_id]
             here = [draft for draft in same if index is None or draft.index == index]
             # The same id under two indexes means two calls if the second has a name.
             return here[-1] if here else same[-1] if same and not name else None
-        found = [draft for draft in self.all if index is None or draft.index == index]
-        if not found:
+        candidates = [draft for draft in self.all if index is None or draft.index == index]
+        if not candidates:
             return None
-        last = found[-1]
-        if name and last.name and last.is_whole():
+        last = candidates[-1]
+        if name and last.name and last.is_complete():
             if index is not None and name == last.name and last.repeats(arguments):
                 return last
             return None  # the next call of a server that sends no ids
@@ -166,7 +176,7 @@ class _CallDrafts:
 
     def add(self, index: int | None, call_id: str, name: str, redactor: Redactor) -> _CallDraft:
         draft = _CallDraft(index, call_id, name, redactor)
-        if any(known.id == call_id for known in self.all):
+        if any(draft_before.id == call_id for draft_before in self.all):
             # Two calls under one id could not be told apart by their results.
             draft.id = f"call_{uuid.uuid4().hex[:24]}"
         self.all.append(draft)
@@ -204,7 +214,7 @@ class ReplyBuilder:
         self.last_call: int | None = None
 
     def check(self) -> None:
-        """Raises `ReplyTooLong` once the reply has reached its limits."""
+        """Check the limits. Raises `ReplyTooLong` once the reply has reached them."""
         if self.limit_error:
             raise ReplyTooLong(self.limit_error)
 
@@ -235,7 +245,7 @@ class ReplyBuilder:
         return self._within_limits(self._thinking_piece(delta, self._untouched(signature)))
 
     def end_thought(self) -> list[ModelEvent]:
-        """The thought that was streamed is complete: a next one is another block."""
+        """Return the thought that was streamed is complete: a next one is another block."""
         events = self._within_limits(self._flush_thinking())
         return [*events, *self._close_block()] if self._content.is_thinking else events
 
@@ -244,7 +254,7 @@ class ReplyBuilder:
         return self._within_limits(self._call_piece(index, self._redacted(call_id), self._redacted(name), arguments))
 
     def end(self, stop_reason: StopReason, signature: str = "") -> list[ModelEvent]:
-        """The reply is complete; `signature` is that of its first thought, which may be without text."""
+        """Return the reply is complete; `signature` is that of its first thought, which may be without text."""
         if self._calls.all and stop_reason == "stop":
             stop_reason = "tool_use"
         events = self.close_blocks()
@@ -253,13 +263,13 @@ class ReplyBuilder:
         return [*events, ReplyEnd(replace(self.message, stop_reason=stop_reason, usage=self.usage))]
 
     def cut(self, reason: str) -> list[ModelEvent]:
-        """The reply was ended because it exceeded a limit; its content so far is kept."""
+        """Return the reply was ended because it exceeded a limit; its content so far is kept."""
         events = self.close_blocks()
         content = self._content.end_cut(reason)
         return [*events, ReplyEnd(AssistantMessage(content, "length", None, self.model, self.usage, reason))]
 
     def abort(self) -> ReplyEnd:
-        """The reply was stopped; its content so far is kept."""
+        """Return the reply was stopped; its content so far is kept."""
         self.close_blocks()
         return ReplyEnd(replace(self.message, stop_reason="aborted", error=ABORTED, usage=self.usage))
 
@@ -284,7 +294,7 @@ class ReplyBuilder:
         yield from ()
 
     def _within_limits(self, events: Iterator[ModelEvent]) -> list[ModelEvent]:
-        """The events up to the limits; content beyond them has no event."""
+        """Return the events up to the limits; content beyond them has no event."""
         passed: list[ModelEvent] = []
         try:
             self.check()
@@ -298,7 +308,7 @@ class ReplyBuilder:
         return self.redactor.hide(joined(field[:_MAX_FIELD_LENGTH]))
 
     def _untouched(self, signature: str) -> str:
-        """A changed signature would be refused when it is sent back."""
+        """Return a changed signature would be refused when it is sent back."""
         return signature if self._redacted(signature) == signature else ""
 
     def _text_piece(self, delta: str) -> Iterator[ModelEvent]:
@@ -336,7 +346,7 @@ class ReplyBuilder:
             yield BlockDelta("tool_call", draft.content_index, arguments, self._content.partial)
 
     def _flush(self) -> Iterator[ModelEvent]:
-        """The held text and thinking, which end here."""
+        """Yield the held text and thinking, which end here."""
         yield from self._flush_thinking()
         yield from self._flush_text()
         for kind, piece in self._tags.finish():
@@ -372,5 +382,5 @@ class ReplyBuilder:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """The text in parts, at least one."""
+    """Return the text in parts, at least one."""
     return (text[at : at + _PART] for at in range(0, max(1, len(text)), _PART))

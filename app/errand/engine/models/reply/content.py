@@ -89,7 +89,7 @@ class GrowingText:
         self.pieces: list[str] = []
 
     @property
-    def whole(self) -> str:
+    def joined(self) -> str:
         return "".join((*self.runs, *self.pieces))
 
     def add(self, piece: str) -> None:
@@ -100,7 +100,7 @@ class GrowingText:
             self.pieces = []
 
     def block(self) -> Text | Thinking:
-        return Thinking(self.whole, "".join(self.signatures)) if self.is_thinking else Text(self.whole)
+        return Thinking(self.joined, "".join(self.signatures)) if self.is_thinking else Text(self.joined)
 
 
 class ReplyContent:
@@ -217,7 +217,7 @@ class ReplyContent:
         self.close()
 
     def end_cut(self, reason: str) -> tuple[AssistantContent, ...]:
-        """The blocks of a reply that was cut here. If no tool results will inform the model, its text does."""
+        """Return the blocks of a reply that was cut here. If no tool results will inform the model, its text does."""
         self.close()
         if not self._calls:
             self._finished.append(Text(f"\n\n[The reply was cut here by the app: it {reason}.]"))
@@ -225,7 +225,7 @@ class ReplyContent:
         return self.blocks
 
     def at(self, index: int) -> AssistantContent | None:
-        """The current block, without the text of an unfinished one; None if there is none."""
+        """Return the current block, without the text of an unfinished one; None if there is none."""
         if self._open is not None and index == len(self._finished):
             return Thinking("") if self._open.is_thinking else Text("")
         return self._finished[index] if 0 <= index < len(self._finished) else None

@@ -57,7 +57,7 @@ class EventDecoder(Generic[T]):
         self._first_skipped = b""
 
     def decode(self, data: bytes, name: str = "", *, is_complete: bool = False) -> list[T]:
-        """The objects in the data of one event, mostly one. `name` is that of the event.
+        """Return the objects in the data of one event, mostly one. `name` is that of the event.
 
         Raises `ProviderError` for an error, and for an object that is damaged, unless the reply is complete without it.
         """
@@ -72,14 +72,14 @@ class EventDecoder(Generic[T]):
         return [event]
 
     def _check_bounds(self, data: bytes) -> None:
-        """Raises `ProviderError` for an event that would take much more memory than its text."""
+        """Check the memory. Raises `ProviderError` for an event that would take much more than its text."""
         try:
             check_bounds(data, _BOUNDS)
         except UnreadableJson as error:
             raise self._unreadable(data) from error
 
     def empty_reply(self) -> ProviderError:
-        """The failure of a reply without content: what was skipped may be the reason."""
+        """Return the failure of a reply without content: what was skipped may be the reason."""
         return self._unreadable(self._first_skipped) if self._skipped else empty_reply(self._title)
 
     def log_skipped(self) -> None:
@@ -99,7 +99,7 @@ class EventDecoder(Generic[T]):
         return event
 
     def _objects(self, data: bytes, name: str, is_complete: bool) -> Iterator[JsonObject]:
-        """The objects of an event, or of its lines: some servers leave out the empty line between events."""
+        """Yield the objects of an event, or of its lines: some servers leave out the empty line between events."""
         text = data.decode("utf-8", "surrogateescape").strip(_BLANK)
         text = text.removeprefix("data:").strip(_BLANK)  # of a gateway that adds its own
         match _parsed(text):
@@ -152,7 +152,7 @@ def index_number(value: IndexValue) -> int | None:
 
 
 def _parsed(text: str) -> JsonValue:
-    """The JSON value, read leniently: NaN, raw line breaks and halves of characters are accepted. None for no JSON."""
+    """Return the JSON value, None if it is invalid. NaN, raw line breaks and halves of characters are accepted."""
     try:
         return json.loads(text, strict=False, parse_int=_integer)
     except (ValueError, RecursionError):
@@ -170,7 +170,7 @@ class _Misfits:
         self.count = 0
 
     def removed_from(self, value: JsonValue, kind: object) -> JsonValue:
-        """The value without the fields and items that do not fit `kind`, a struct, a list or a union of them."""
+        """Return the value without the fields and items that do not fit `kind`, a struct, a list or a union of them."""
         for option in _options(kind):
             if isinstance(value, dict) and isinstance(option, type) and issubclass(option, msgspec.Struct):
                 return self._without_fields(value, option)
@@ -198,7 +198,7 @@ def _options(kind: object) -> tuple[object, ...]:
 
 
 def _fits(value: JsonValue, kind: object) -> bool:
-    """True if the value fits, apart from what is inside it."""
+    """Return True if the value fits, apart from what is inside it."""
     for option in _options(kind):
         if isinstance(value, dict) and isinstance(option, type) and issubclass(option, msgspec.Struct):
             return True

@@ -35,7 +35,7 @@ _STATUS = {
 
 
 def top_level_error(event: JsonObject, *, is_named: bool = False) -> JsonValue:
-    """The error in an event without content; None if it is something else, such as a keep-alive.
+    """Return the error in an event without content; None if it is something else, such as a keep-alive.
 
     `is_named`: the event is called an error. Servers wrap errors in `error`, or send their fields bare.
     """
@@ -54,7 +54,7 @@ def top_level_error(event: JsonObject, *, is_named: bool = False) -> JsonValue:
 
 
 def says_error(error: JsonValue) -> bool:
-    """True if the field `error` says what is wrong: some servers send it empty, or with the code of a success."""
+    """Return True if the field `error` names a fault: some servers send it empty, or with the code of a success."""
     if isinstance(error, str):
         return error.strip().lower() not in _NO_ERRORS
     if isinstance(error, list):
@@ -80,7 +80,7 @@ def _text(value: JsonValue) -> str:
 
 
 def error_status(error: JsonValue, default: int = 500) -> int:
-    """The HTTP status that an error would have had at the start."""
+    """Return the HTTP status that an error would have had at the start."""
     codes = [error.get(name) for name in _CODE_FIELDS] if isinstance(error, dict) else []
     for code in codes:
         if isinstance(code, int | str) and str(code).isdecimal() and 400 <= int(str(code)[:9]) < 600:
@@ -89,7 +89,7 @@ def error_status(error: JsonValue, default: int = 500) -> int:
 
 
 def error_in_stream(error: JsonValue, title: str, redactor: Redactor, status: int | None = None) -> ProviderError:
-    """The failure of a stream that has an error in it; `status` as above, if it is known otherwise."""
+    """Return the failure of a stream that has an error in it; `status` as above, if it is known otherwise."""
     body = redactor.hide_bytes(encode({"error": error})[:_MAX_ERROR_BYTES])
     if status is None:
         # Without a code of its own an error counts as one of the server, if its words do not say otherwise.

@@ -35,20 +35,20 @@ class SplitCharacters:
         return self._joined(text[: len(text) - len(self._held)])
 
     def finish(self) -> str:
-        """The text has ended: return what is held back."""
+        """Return the text has ended: return what is held back."""
         text, self._held = self._joined(self._held), ""
         return text
 
     def _joined(self, text: str) -> str:
-        return _with_whole_characters(text) if self._keeps_halves else joined(text)
+        return _with_joined_characters(text) if self._keeps_halves else joined(text)
 
 
 def joined(text: str) -> str:
-    """The text with halves of pairs and bytes of characters joined; what cannot be joined is replaced."""
-    return _SURROGATE.sub(_REPLACEMENT, _with_whole_characters(text))
+    """Return the text with halves of pairs and bytes of characters joined; what cannot be joined is replaced."""
+    return _SURROGATE.sub(_REPLACEMENT, _with_joined_characters(text))
 
 
-def _with_whole_characters(text: str) -> str:
+def _with_joined_characters(text: str) -> str:
     if not _SURROGATE.search(text):
         return text
     text = _PAIR.sub(lambda pair: pair[0].encode("utf-16", "surrogatepass").decode("utf-16"), text)

@@ -26,7 +26,7 @@ _encoder = msgspec.json.Encoder()
 
 
 def usage_or_estimate(request: ModelRequest, message: AssistantMessage) -> Usage:
-    """The usage of a started reply, with its cost if that is known.
+    """Return the usage of a started reply, with its cost if that is known.
 
     Some servers count the request in their first chunk, and the reply only at its end, which a stopped one never has.
     """
@@ -46,15 +46,15 @@ def estimate(request: ModelRequest, content: tuple[AssistantContent, ...]) -> Us
     return Usage(sent // CHARACTERS_A_TOKEN, came // CHARACTERS_A_TOKEN, estimated=True)
 
 
-def add_usage(one: Usage, other: Usage) -> Usage:
-    """The sum; estimated if any part is."""
+def add_usage(first: Usage, second: Usage) -> Usage:
+    """Return the sum; estimated if any part is."""
     return Usage(
-        one.input_tokens + other.input_tokens,
-        one.output_tokens + other.output_tokens,
-        one.cache_read_tokens + other.cache_read_tokens,
-        one.cache_write_tokens + other.cache_write_tokens,
-        one.cost_usd + other.cost_usd,
-        one.estimated or other.estimated,
+        first.input_tokens + second.input_tokens,
+        first.output_tokens + second.output_tokens,
+        first.cache_read_tokens + second.cache_read_tokens,
+        first.cache_write_tokens + second.cache_write_tokens,
+        first.cost_usd + second.cost_usd,
+        first.estimated or second.estimated,
     )
 
 
