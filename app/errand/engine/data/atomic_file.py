@@ -15,7 +15,7 @@ _PATIENCE_S = 60.0
 
 
 def check_target(path: Path, paths: Paths, *, overwrite: bool) -> None:
-    """Raises `InvalidParams` or `Conflict` for a path that cannot be written."""
+    """Check a path. Raises `InvalidParams` or `Conflict` if it cannot be written."""
     if not path.is_absolute():
         raise InvalidParams(f"path: {str(path)!r} must be an absolute path.")
     try:
@@ -34,14 +34,14 @@ class AtomicFile:
 
     def __init__(self, path: Path, *, overwrite: bool) -> None:
         self._path = path
-        self._whole = atomic_writer(path, overwrite=overwrite)
+        self._output = atomic_writer(path, overwrite=overwrite)
         self._waiting: list[bytes] = []
         self._waiting_size = 0
         self.size = 0
 
     async def __aenter__(self) -> Self:
         try:
-            self._file = await in_workspace(self._path.parent, self._whole.__enter__, _PATIENCE_S)
+            self._file = await in_workspace(self._path.parent, self._output.__enter__, _PATIENCE_S)
         except OSError as error:
             raise _refused(self._path, error) from error
         return self
@@ -66,7 +66,7 @@ class AtomicFile:
     def _end(self, error: BaseException | None) -> None:
         failure = None if error is not None else self._last_flush()
         reason = error or failure
-        self._whole.__exit__(type(reason) if reason else None, reason, None)
+        self._output.__exit__(type(reason) if reason else None, reason, None)
         if failure is not None:
             raise failure
 

@@ -22,12 +22,12 @@ _YOUNG_S = 3600
 
 
 def output_folders(paths: Paths, task_ids: Iterable[str]) -> tuple[Path, ...]:
-    """The folders for long output of these tasks, which may not exist."""
+    """Return the folders for long output of these tasks, which may not exist."""
     return tuple(_inside(paths.outputs, task_id) for task_id in task_ids)
 
 
 def default_workspace(paths: Paths, conversation_id: str) -> Path:
-    """The default workspace of a conversation."""
+    """Return the default workspace of a conversation."""
     return _inside(paths.workspaces, conversation_id)
 
 
@@ -44,7 +44,7 @@ def delete_files(paths: Paths, files: Iterable[str], used: frozenset[str]) -> No
 
 
 def unused_pictures(paths: Paths, used: frozenset[str]) -> tuple[str, ...]:
-    """Copies that no message names, older than an hour."""
+    """Return the copies that no message names, older than an hour."""
     before = time.time() - _YOUNG_S
     return tuple(
         str(file)
@@ -56,16 +56,16 @@ def unused_pictures(paths: Paths, used: frozenset[str]) -> tuple[str, ...]:
 
 
 def output_names(paths: Paths) -> tuple[str, ...]:
-    """Tasks that have long output on disk."""
+    """Return the tasks that have long output on disk."""
     return tuple(folder.name for folder in _entries(paths.outputs))
 
 
-def size_of(place: Path) -> tuple[int, int]:
+def size_of(path: Path) -> tuple[int, int]:
     """Size in bytes and number of files of a folder or a file; skips unreadable files."""
-    if not place.is_dir():
-        return (place.stat().st_size, 1) if place.is_file() else (0, 0)
+    if not path.is_dir():
+        return (path.stat().st_size, 1) if path.is_file() else (0, 0)
     size = count = 0
-    rest = [os.fspath(place)]
+    rest = [os.fspath(path)]
     while rest:  # os.walk recurses per level, and a task may have created many
         with suppress(OSError), os.scandir(rest.pop()) as entries:
             for entry in entries:
@@ -139,22 +139,24 @@ def _records(paths: Paths, server: ServerDatabase | None) -> DataPart:
         about = marked("Conversations, tasks, permissions and the search index, on a server")
         return DataPart(name=marked("Records"), path="", about=about, bytes=server.bytes, files=1, server=server.name)
     # Includes the write-ahead log of SQLite.
-    beside = [paths.database.with_name(paths.database.name + end) for end in ("-wal", "-shm")]
+    log_files = [paths.database.with_name(paths.database.name + end) for end in ("-wal", "-shm")]
     about = marked("Conversations, tasks, permissions and the search index")
-    return _part(marked("Records"), paths.database, about, *beside)
+    return _part(marked("Records"), paths.database, about, *log_files)
 
 
-def _part(name: str, place: Path, about: str, *beside: Path) -> DataPart:
-    sizes = [size_of(file) for file in (place, *beside)]
+def _part(name: str, path: Path, about: str, *further_files: Path) -> DataPart:
+    sizes = [size_of(file) for file in (path, *further_files)]
     files = sizes[0][1]
-    return DataPart(name=name, path=str(place), about=about, bytes=sum(size for size, _ in sizes), files=files)
+    return DataPart(name=name, path=str(path), about=about, bytes=sum(size for size, _ in sizes), files=files)
 
 
 async def orphaned(database: Database, paths: Paths, limit: int) -> OrphansResult:
-    """The `limit` largest orphans, and the count and size of all."""
-    found = [await _orphan_with_size(database, paths, one) for one in await database.storage_stats.orphans()]
-    found.sort(key=lambda orphan: orphan.bytes, reverse=True)
-    return OrphansResult(orphans=tuple(found[:limit]), count=len(found), bytes=sum(one.bytes for one in found))
+    """Return the `limit` largest orphans, and the count and size of all."""
+    orphans = [await _orphan_with_size(database, paths, orphan) for orphan in await database.storage_stats.orphans()]
+    orphans.sort(key=lambda orphan: orphan.bytes, reverse=True)
+    return OrphansResult(
+        orphans=tuple(orphans[:limit]), count=len(orphans), bytes=sum(orphan.bytes for orphan in orphans)
+    )
 
 
 async def _orphan_with_size(database: Database, paths: Paths, conversation: Conversation) -> Orphan:

@@ -39,7 +39,7 @@ _MAX_DEPTH = 5  # Codex has a folder for each year, month and day
 _MAX_FILES = 100_000
 _PATIENCE_S = 60.0
 _LOOKED_AT_S = 5.0  # for the beginnings of the files of one folder
-_READ_WHOLE_S = 5.0  # for all that is read whole in one folder
+_COUNT_CHANGES_S = 5.0  # for all that is read whole in one folder
 _MAX_READ_BYTES = 32 * 1024 * 1024
 _SMALL = 64 * 1024
 _DIGEST = 12
@@ -61,7 +61,7 @@ class Place:
 
 @dataclass(slots=True)
 class _Session:
-    """In one file or in several: gemini-cli begins another when a session is resumed. `end`: the newest was written."""
+    """A session in one or several files: gemini-cli begins another when it is resumed. `end` is the last change."""
 
     source_id: str
     paths: tuple[Path, ...]
@@ -71,7 +71,7 @@ class _Session:
 
 @dataclass(slots=True)
 class _Look:
-    """What one place has. `not_looked_at` counts the files for which time did not suffice."""
+    """The sessions of one place. `not_looked_at` counts the files for which time did not suffice."""
 
     sessions: dict[str, _Session] = field(default_factory=dict[str, _Session])
     bytes: int = 0
@@ -80,7 +80,7 @@ class _Look:
 
 
 def places(environment: Mapping[str, str]) -> list[Place]:
-    """Where the programs keep their sessions, by their variables in `environment` and their defaults."""
+    """Return where the programs keep their sessions, by their variables in `environment` and their defaults."""
     home = Path(environment.get("HOME") or Path.home())
 
     def folder(variable: str, default: str) -> Path:
@@ -97,7 +97,10 @@ def places(environment: Mapping[str, str]) -> list[Place]:
     return [
         Place(_CODEX, codex / "sessions", rollout),
         Place(_CODEX, codex / "archived_sessions", rollout),
-        *(Place(_CLAUDE_CODE, one / "projects", re.compile(r"(?!agent-).+\.jsonl"), _SESSION_ID) for one in claude),
+        *(
+            Place(_CLAUDE_CODE, folder_path / "projects", re.compile(r"(?!agent-).+\.jsonl"), _SESSION_ID)
+            for folder_path in claude
+        ),
         _database_place(OPENCODE_DATABASE, data / "opencode"),
         Place(_GEMINI, gemini / "tmp", re.compile(r"session-.+\.jsonl?"), _SESSION_ID),
         Place(_PI, folder("PI_CODING_AGENT_DIR", ".pi/agent") / "sessions"),
@@ -116,27 +119,27 @@ class Discovery:
     async def run(self, environment: Mapping[str, str]) -> DataFindResult:
         """Look into every place. A folder that cannot be read is a row with the reason."""
         every = places(environment)
-        known = {one_id[-_DIGEST:]: (one_id, at) for one_id, at in await self.database.conversations.changes()}
+        imported = {one_id[-_DIGEST:]: (one_id, at) for one_id, at in await self.database.conversations.changes()}
         with short_switches():
-            found = [await self._look(place, known) for place in every]
+            results = [await self._look(session_place, imported) for session_place in every]
         return DataFindResult(
-            found=tuple(one for one in found if one is not None),
-            searched=tuple(str(place.path) for place in every),
+            found=tuple(result for result in results if result is not None),
+            searched=tuple(str(session_place.path) for session_place in every),
         )
 
-    async def _look(self, place: Place, known: Mapping[str, tuple[str, datetime]]) -> FoundSessions | None:
+    async def _look(self, session_place: Place, imported: Mapping[str, tuple[str, datetime]]) -> FoundSessions | None:
         try:
-            look = await in_workspace(place.path.parent, lambda: _look_into(place), _PATIENCE_S)
+            look = await in_workspace(session_place.path.parent, lambda: _look_into(session_place), _PATIENCE_S)
         except FolderNotAnswering as error:
             look = _Look(problem=str(error))
         if not look.sessions and not look.problem:
             return None
-        new, changed, present = _sorted_out(place, look, known)
-        empty, grown = await self._read_whole(place, new, changed)
+        new, changed, present = _sorted_out(session_place, look, imported)
+        empty, grown = await self._count_changes(session_place, new, changed)
         newest = max((session.end for session in look.sessions.values()), default=None)
         return FoundSessions(
-            program=place.program,
-            path=str(place.path),
+            program=session_place.program,
+            path=str(session_place.path),
             sessions=len(look.sessions) - empty,
             new=len(new) - empty,
             grown=grown,
@@ -147,62 +150,69 @@ class Discovery:
             problem=look.problem,
         )
 
-    async def _read_whole(
-        self, place: Place, new: Collection[_Session], changed: Collection[_Session]
+    async def _count_changes(
+        self, session_place: Place, new: Collection[_Session], changed: Collection[_Session]
     ) -> tuple[int, int]:
-        """How many new ones say nothing, and how many of those that were written to since have new messages."""
-        give_up_at, left = time.monotonic() + _READ_WHOLE_S, _MAX_READ_BYTES
+        """Return how many new sessions are empty, and how many of the changed ones have new messages."""
+        give_up_at, left = time.monotonic() + _COUNT_CHANGES_S, _MAX_READ_BYTES
         empty = grown = 0
         with tempfile.TemporaryDirectory(prefix="errand-") as folder:
             paths = Paths(Path(folder))
-            small = ((one, True) for one in new if one.size <= _SMALL)
-            for session, is_new in (*((one, False) for one in changed), *small):
+            small = ((conversation, True) for conversation in new if conversation.size <= _SMALL)
+            for session, is_new in (*((conversation, False) for conversation in changed), *small):
                 left -= session.size
                 if left < 0 or time.monotonic() > give_up_at:
                     grown += not is_new  # probably
                     continue
                 try:
-                    found = await in_workspace(place.path, lambda one=session: _read(place, one, paths), _PATIENCE_S)
+                    conversations = await in_workspace(
+                        session_place.path,
+                        lambda session=session: _read(session_place, session, paths),
+                        _PATIENCE_S,
+                    )
                 except (InvalidParams, OSError, FolderNotAnswering):
-                    found = []
+                    conversations = []
                 if is_new:
-                    empty += not found
+                    empty += not conversations
                 else:
-                    growths = [(await find_growth(one.imported.bundle, self.database)).nodes for one in found]
+                    growths = [
+                        (await find_growth(conversation.imported.bundle, self.database)).nodes
+                        for conversation in conversations
+                    ]
                     grown += any(growths)
         return empty, grown
 
 
-def _look_into(place: Place) -> _Look:
+def _look_into(session_place: Place) -> _Look:
     look = _Look()
     try:
-        if place.database is not None:
-            _look_into_database(place, place.database, look)
+        if session_place.database is not None:
+            _look_into_database(session_place, session_place.database, look)
         else:
-            _look_into_folder(place, look)
+            _look_into_folder(session_place, look)
     except FileNotFoundError:
         return _Look()
     except (OSError, InvalidParams) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        look.problem = f"{place.path} cannot be read: {reason}."
+        look.problem = f"{session_place.path} cannot be read: {reason}."
     return look
 
 
-def _look_into_database(place: Place, database: DatabaseFormat, look: _Look) -> None:
-    if not place.path.is_file():
+def _look_into_database(session_place: Place, database: DatabaseFormat, look: _Look) -> None:
+    if not session_place.path.is_file():
         return
-    look.bytes = place.path.stat().st_size
-    if database_format_of(place.path) is not database:  # its tables may be views
-        raise InvalidParams(f"it is not the database of {place.program}")
-    for source_id, milliseconds in database.sessions(place.path):
+    look.bytes = session_place.path.stat().st_size
+    if database_format_of(session_place.path) is not database:  # its tables may be views
+        raise InvalidParams(f"it is not the database of {session_place.program}")
+    for source_id, milliseconds in database.sessions(session_place.path):
         end = datetime.fromtimestamp(milliseconds / 1000, UTC)
-        look.sessions[source_id] = _Session(source_id, (place.path,), 0, end)
+        look.sessions[source_id] = _Session(source_id, (session_place.path,), 0, end)
 
 
-def _look_into_folder(place: Place, look: _Look) -> None:
-    """The newest first: for these time suffices."""
-    every = islice(_files(place.path, place.names, 0), _MAX_FILES)
-    files = sorted(every, key=lambda one: one[1].st_mtime, reverse=True)
+def _look_into_folder(session_place: Place, look: _Look) -> None:
+    """Look at the newest files first: the time may not suffice for all."""
+    every = islice(_files(session_place.path, session_place.names, 0), _MAX_FILES)
+    files = sorted(every, key=lambda entry: entry[1].st_mtime, reverse=True)
     give_up_at = time.monotonic() + _LOOKED_AT_S
     for path, facts in files:
         if time.monotonic() > give_up_at:
@@ -211,7 +221,7 @@ def _look_into_folder(place: Place, look: _Look) -> None:
         look.bytes += facts.st_size
         source_id = ""
         with suppress(OSError):
-            source_id = _id_in(path, place.id_sign)
+            source_id = _id_in(path, session_place.id_sign)
         if source_id:
             end = datetime.fromtimestamp(facts.st_mtime, UTC)
             newer = look.sessions.get(source_id)
@@ -221,11 +231,13 @@ def _look_into_folder(place: Place, look: _Look) -> None:
                 paths = (*newer.paths, path)
                 look.sessions[source_id] = replace(newer, paths=paths, size=newer.size + facts.st_size)
     if len(files) == _MAX_FILES:
-        look.problem = f"There are more than {_MAX_FILES:,} files in {place.path}: the others were not looked at."
+        look.problem = (
+            f"There are more than {_MAX_FILES:,} files in {session_place.path}: the others were not looked at."
+        )
 
 
 def _files(folder: Path, names: re.Pattern[str], depth: int) -> Iterator[tuple[Path, os.stat_result]]:
-    """Files below the folder, by no link; unreadable folders below it are left out."""
+    """Yield the files below the folder, without following links; unreadable folders are left out."""
     with os.scandir(folder) as entries:
         for entry in entries:
             if is_folder(entry, follow_links=False) and depth < _MAX_DEPTH and entry.name != "subagents":
@@ -240,19 +252,19 @@ def _id_in(path: Path, sign: re.Pattern[bytes]) -> str:
     """Empty if its beginning has none: then it is no session."""
     with open_regular(path, follow_links=False) as file:
         head = file.read(_SMALL)
-        found = sign.search(head) or sign.search(head + file.read(HEAD))
-    return found[1].decode("utf-8", "replace") if found is not None else ""
+        match = sign.search(head) or sign.search(head + file.read(HEAD))
+    return match[1].decode("utf-8", "replace") if match is not None else ""
 
 
 def _sorted_out(
-    place: Place, look: _Look, known: Mapping[str, tuple[str, datetime]]
+    session_place: Place, look: _Look, imported: Mapping[str, tuple[str, datetime]]
 ) -> tuple[list[_Session], list[_Session], int]:
     """New ones, those written to since they were taken, and how many are as they were."""
     new: list[_Session] = []
     changed: list[_Session] = []
     for session in look.sessions.values():
-        digest = conversation_id(place.program, session.source_id, None)[-_DIGEST:]
-        taken = known.get(digest)
+        digest = conversation_id(session_place.program, session.source_id, None)[-_DIGEST:]
+        taken = imported.get(digest)
         if taken is None:
             new.append(session)
         elif session.end > taken[1]:
@@ -260,13 +272,13 @@ def _sorted_out(
     return new, changed, len(look.sessions) - len(new) - len(changed)
 
 
-def _read(place: Place, session: _Session, paths: Paths) -> list[FoundConversation]:
-    """The conversation of a session, once for each file that has a part of it, with pictures in a temporary folder."""
+def _read(session_place: Place, session: _Session, paths: Paths) -> list[FoundConversation]:
+    """Return the conversation of a session, once for each file with a part of it. Its pictures are temporary."""
     sources = Sources(paths)
-    if place.database is not None:
-        return list(sources.of_database(place.path, (session.source_id,)))
-    return [found for path in session.paths for found in _first_with_messages(sources, path)]
+    if session_place.database is not None:
+        return list(sources.of_database(session_place.path, (session.source_id,)))
+    return [conversation for path in session.paths for conversation in _first_with_messages(sources, path)]
 
 
 def _first_with_messages(sources: Sources, path: Path) -> list[FoundConversation]:
-    return [found for found in sources.of(path) if found.imported.bundle.nodes][:1]
+    return [conversation for conversation in sources.of(path) if conversation.imported.bundle.nodes][:1]

@@ -129,7 +129,7 @@ class ExportReader:
         self.home = self._header().home
 
     def next(self) -> ImportedConversation | None:
-        """Raises `InvalidParams` with the number of an unreadable line; reading cannot continue after it."""
+        """Yield the records. Raises `InvalidParams` with the number of an unreadable line, where reading ends."""
         line = self._next_line if self._next_line is not None else self._line()
         self._next_line = None
         if isinstance(line, EndLine):

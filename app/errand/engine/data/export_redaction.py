@@ -22,13 +22,13 @@ class ExportRedaction:
         self.removed = 0
 
     def json(self, body: str) -> str:
-        """A record in JSON; the same text if it holds no key. May take long: call it in a thread."""
+        """Return a record in JSON; the same text if it holds no key. May take long: call it in a thread."""
         before = self.removed
         cleaned = self._clean(msgspec.json.decode(body))
         return body if self.removed == before else to_json(cleaned)
 
     def record(self, record: _Record) -> _Record:
-        """The record without keys; the same object if it holds none."""
+        """Return the record without keys; the same object if it holds none."""
         before = self.removed
         cleaned = self._clean(msgspec.json.decode(msgspec.json.encode(record)))
         return record if self.removed == before else msgspec.convert(cleaned, type(record))
@@ -45,7 +45,7 @@ class ExportRedaction:
                 return value
 
     def _text(self, text: str, name: str) -> str:
-        """A text; `name` is its field, which may say that it is a key."""
+        """Return a text; `name` is its field, which may say that it is a key."""
         cleaned = self._redact(text)
         if cleaned == text and name and " " not in text and REMOVED in self._redact(f"{name}={text}"):
             cleaned = REMOVED

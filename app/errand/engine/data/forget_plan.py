@@ -1,4 +1,4 @@
-"""What goes with a text that is forgotten: calls with their results, tasks of sub-agents, summaries, quotes, files."""
+"""Plans what goes with a forgotten text: calls with their results, tasks of sub-agents, summaries, quotes, files."""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,7 +29,7 @@ _SUB_AGENT = "task"
 
 @dataclass(frozen=True, slots=True)
 class ForgetPlan:
-    """What will change. `nodes` are the forgotten ones, `replies` those of which only calls go.
+    """The changes to make. `nodes` are forgotten; of `replies` only calls are.
 
     `quoting` are nodes that quote a forgotten one, in any conversation. `executions` are the ids of the records of
     forgotten calls; `outputs` and `pictures` are absolute paths. `rules` counts the permission rules that a person made
@@ -56,8 +56,8 @@ class ForgetPlan:
     def changed_nodes(self) -> tuple[Node, ...]:
         """All nodes in their new form, those that are forgotten last: until then the plan can be made again."""
         changed = ((node, self.scrubber.node(node)) for node in (*self.quoting, *self.summaries, *self.replies))
-        whole = ((node, self.scrubber.node(node)) for node in self.nodes)
-        return tuple(new for node, new in (*changed, *whole) if new != node)
+        forgotten = ((node, self.scrubber.node(node)) for node in self.nodes)
+        return tuple(new for node, new in (*changed, *forgotten) if new != node)
 
     @property
     def changed_tasks(self) -> tuple[Task, ...]:
@@ -71,13 +71,17 @@ class ForgetPlan:
 
     @property
     def changed_agents(self) -> tuple[Agent, ...]:
-        """With a higher version, as storage requires; nobody moves them meanwhile."""
+        """The agents with a higher version, as storage requires; nobody moves them meanwhile."""
         changed = ((agent, self.scrubber.agent(agent)) for agent in self.agents)
         return tuple(msgspec.structs.replace(new, version=new.version + 1) for old, new in changed if new != old)
 
     @property
     def changed_titles(self) -> tuple[Conversation, ...]:
-        return tuple(new for one in self.conversations if (new := self.scrubber.conversation(one)) != one)
+        return tuple(
+            new
+            for conversation in self.conversations
+            if (new := self.scrubber.conversation(conversation)) != conversation
+        )
 
     @property
     def touched(self) -> frozenset[str]:
@@ -86,44 +90,44 @@ class ForgetPlan:
 
 
 async def requested_nodes(database: Database, node_ids: Sequence[str]) -> tuple[Node, ...]:
-    """Raises `InvalidParams` for none or too many of them, `NotFound` if one does not exist."""
+    """Return the nodes. Raises `InvalidParams` for none or too many of them, `NotFound` if one does not exist."""
     if not 1 <= len(node_ids) <= _MAX_NODES:
         raise InvalidParams(f"nodeIds: from 1 to {_MAX_NODES:,} nodes.")
-    found = await database.forgets.nodes(node_ids)
-    known = {node.id for node in found}
-    missing = next((node_id for node_id in node_ids if node_id not in known), None)
+    nodes = await database.forgets.nodes(node_ids)
+    existing_ids = {node.id for node in nodes}
+    missing = next((node_id for node_id in node_ids if node_id not in existing_ids), None)
     if missing is not None:
         raise NotFound(
             f"There is no node {missing[:100]!r}. `errand search --json` and `errand export` show their ids."
         )
-    return found
+    return nodes
 
 
 async def forget_plan(database: Database, paths: Paths, requested: Sequence[Node]) -> ForgetPlan:
-    """Raises `AgentBusy` if a node belongs to a task that has not ended."""
+    """Plan the forgetting of nodes. Raises `AgentBusy` if a node belongs to a task that has not ended."""
     conversation_ids = frozenset(node.conversation_id for node in requested)
-    tasks = [task for one in sorted(conversation_ids) for task in await database.tasks.of_conversation(one)]
+    tasks = [task for key in sorted(conversation_ids) for task in await database.tasks.of_conversation(key)]
     chosen = await _Selection(database, tasks).select(requested)
-    _check_ended((*chosen.whole.values(), *chosen.replies.values()), tasks)
+    _check_ended((*chosen.complete.values(), *chosen.replies.values()), tasks)
     forgotten = await _with_summaries(database, chosen.forgotten(conversation_ids))
     scrubber = Scrubber(forgotten, database.redact)
     asks = await database.forgets.asks([task.id for task in tasks])
-    asked = {ask.id for ask in asks if any((ask.task_id, one) in forgotten.asked for one in calls_of(ask))}
+    asked = {ask.id for ask in asks if any((ask.task_id, call_id) in forgotten.asked for call_id in calls_of(ask))}
     executions = await _executions(database, chosen)
-    conversations = [await database.conversations.get(one) for one in sorted(conversation_ids)]
-    nodes = tuple(chosen.whole.values())
+    conversations = [await database.conversations.get(key) for key in sorted(conversation_ids)]
+    nodes = tuple(chosen.complete.values())
     return ForgetPlan(
         forgotten=forgotten,
         nodes=nodes,
         replies=tuple(chosen.replies.values()),
         summaries=await database.forgets.nodes(tuple(forgotten.summaries)),
         quoting=tuple([node async for node in database.forgets.quoting() if scrubber.quotes(node)]),
-        conversations=tuple(one for one in conversations if one is not None),
+        conversations=tuple(conversation for conversation in conversations if conversation is not None),
         tasks=tuple(tasks),
-        agents=tuple([agent for one in sorted(conversation_ids) for agent in await database.agents.list(one)]),
+        agents=tuple([agent for key in sorted(conversation_ids) for agent in await database.agents.list(key)]),
         asks=asks,
         rules=len([grant for grant in await database.grants.valid() if grant.ask_id in asked]),
-        executions=frozenset(one.started.execution_id for one in executions if not _is_bare(one)),
+        executions=frozenset(execution.started.execution_id for execution in executions if not _is_bare(execution)),
         outputs=await asyncio.to_thread(_outputs, paths, executions),
         pictures=frozenset(
             path for node in nodes for path in pictures_of(node.blocks) if _is_below(Path(path), paths.attachments, 2)
@@ -136,28 +140,30 @@ async def forget_plan(database: Database, paths: Paths, requested: Sequence[Node
 def _was_proposed_there(fact: Fact, forgotten: Forgotten) -> bool:
     if fact.status != "proposed":
         return False  # a person has made it an own sentence
-    of_call = fact.node_id in forgotten.calls and any(fact.text == " ".join(one.split()) for one in forgotten.arguments)
+    of_call = fact.node_id in forgotten.calls and any(
+        fact.text == " ".join(argument.split()) for argument in forgotten.arguments
+    )
     return of_call or fact.node_id in forgotten.nodes
 
 
 class _Selection:
-    """The nodes to forget: `whole`, and `replies` of which the `calls` go."""
+    """The nodes to forget: `complete` ones, and `replies` that lose their `calls`."""
 
     def __init__(self, database: Database, tasks: Sequence[Task]) -> None:
         self._database = database
         self._tasks = tasks
         self._trees: dict[str, NodeTree] = {}
-        self.whole: dict[str, Node] = {}
+        self.complete: dict[str, Node] = {}
         self.replies: dict[str, Node] = {}
         self.calls: dict[str, set[str]] = {}
 
     async def select(self, requested: Iterable[Node]) -> "_Selection":
         waiting = list(requested)
         while waiting:
-            new = {node.id: node for node in waiting if node.id not in self.whole}
-            self.whole |= new
+            new = {node.id: node for node in waiting if node.id not in self.complete}
+            self.complete |= new
             waiting = await self._going_with(tuple(new.values()))
-        self.replies = {node_id: node for node_id, node in self.replies.items() if node_id not in self.whole}
+        self.replies = {node_id: node for node_id, node in self.replies.items() if node_id not in self.complete}
         return self
 
     def forgotten(self, conversation_ids: frozenset[str]) -> Forgotten:
@@ -171,14 +177,14 @@ class _Selection:
             if node.task_id is not None:
                 asked.update((node.task_id, call_id) for call_id in calls)
                 plans[node.task_id, node.turn] = _numbers(node, calls)
-        for node in self.whole.values():
+        for node in self.complete.values():
             texts += texts_of(node.blocks)
             arguments += arguments_of(node.blocks)
             if node.task_id is not None and node.role == "assistant":
                 asked.update((node.task_id, call.call_id) for call in _calls(node))
                 plans[node.task_id, node.turn] = None
         return Forgotten(
-            nodes=frozenset(self.whole),
+            nodes=frozenset(self.complete),
             summaries=frozenset(),
             calls={node_id: frozenset(self.calls[node_id]) for node_id in self.replies},
             conversations=conversation_ids,
@@ -189,25 +195,28 @@ class _Selection:
         )
 
     async def _going_with(self, nodes: Sequence[Node]) -> list[Node]:
-        """Results of their calls, tasks given by them, and the calls whose results or tasks they are."""
-        found: list[Node] = []
+        """Return the results of their calls, the tasks that they gave, and the calls to which they belong."""
+        related: list[Node] = []
         results = await self._results({node.id: node for node in nodes if _calls(node)})
         for node in nodes:
             if calls := _calls(node):
-                found += await self._orders(node, {call.call_id for call in calls})
+                related += await self._orders(node, {call.call_id for call in calls})
             elif node.task_from:
-                found += await self._calling(node)
-        return [*found, *results, *await self._calls_above([node for node in nodes if node.role == "tool_result"])]
+                related += await self._calling(node)
+        return [*related, *results, *await self._calls_above([node for node in nodes if node.role == "tool_result"])]
 
     async def _calls_above(self, results: Sequence[Node]) -> list[Node]:
-        """The call of a result goes too; returns the tasks that these calls gave to sub-agents."""
+        """Select the calls of these results; return the tasks that the calls gave to sub-agents."""
         above = {node.id: (await self._tree(node)).reply_above(node.id) for node in results}
-        replies = {one.id: one for one in await self._database.forgets.nodes([*filter(None, above.values())])}
-        found: list[Node] = []
+        replies = {
+            reply_node.id: reply_node
+            for reply_node in await self._database.forgets.nodes([*filter(None, above.values())])
+        }
+        orders: list[Node] = []
         for node in results:
             if (reply := replies.get(above[node.id] or "")) is not None:
-                found += await self._take_calls(reply, {block.call_id for block in _results(node)})
-        return found
+                orders += await self._take_calls(reply, {block.call_id for block in _results(node)})
+        return orders
 
     async def _take_calls(self, reply: Node, call_ids: set[str]) -> list[Node]:
         self.replies[reply.id] = reply
@@ -215,7 +224,7 @@ class _Selection:
         return await self._orders(reply, call_ids)
 
     async def _calling(self, order: Node) -> list[Node]:
-        """The result of the call that gave a sub-agent this task; the call goes with it."""
+        """Return the result of the call that gave a sub-agent this task; the call goes with it."""
         outline = await self._database.trees.outline(order.conversation_id, self._tasks)
         reply_id = next((node.parent_id for node in outline.nodes if node.id == order.id), None)
         child = next((task for task in self._tasks if task.id == order.task_id), None)
@@ -227,7 +236,7 @@ class _Selection:
         return [node for node in below if any(block.call_id == child.call_id for block in _results(node))]
 
     async def _orders(self, reply: Node, call_ids: set[str]) -> list[Node]:
-        """The first nodes of the sub-agents that these calls started."""
+        """Return the first nodes of the sub-agents that these calls started."""
         if not any(call.tool == _SUB_AGENT and call.call_id in call_ids for call in _calls(reply)):
             return []
         children = {
@@ -239,7 +248,7 @@ class _Selection:
         return [node for node in orders if node.task_from and node.task_id in children]
 
     async def _results(self, replies: Mapping[str, Node]) -> tuple[Node, ...]:
-        ids = [one for reply in replies.values() for one in (await self._tree(reply)).results(reply.id)]
+        ids = [result_id for reply in replies.values() for result_id in (await self._tree(reply)).results(reply.id)]
         return await self._database.forgets.nodes(ids)
 
     async def _tree(self, node: Node) -> NodeTree:
@@ -250,7 +259,7 @@ class _Selection:
 
 
 async def _with_summaries(database: Database, forgotten: Forgotten) -> Forgotten:
-    """With the summaries of everything below the forgotten nodes: a later one is made from the one before."""
+    """Add the summaries of everything below the forgotten nodes: each is made from the one before."""
     gone = forgotten.nodes | frozenset(forgotten.calls)
     summaries: set[str] = set()
     for conversation_id in forgotten.conversations:
@@ -268,28 +277,28 @@ async def _with_summaries(database: Database, forgotten: Forgotten) -> Forgotten
 
 
 async def _executions(database: Database, chosen: _Selection) -> tuple[StoredExecution, ...]:
-    """The records of forgotten calls. They follow the reply that made them, or the result of the call before them."""
-    replies = {**chosen.replies, **{node.id: node for node in chosen.whole.values() if node.role == "assistant"}}
+    """Return the records of forgotten calls, which follow their reply, or the result of the call before."""
+    replies = {**chosen.replies, **{node.id: node for node in chosen.complete.values() if node.role == "assistant"}}
     turns = {(node.task_id, node.turn): node.id for node in replies.values() if node.task_id is not None}
-    found: list[StoredExecution] = []
+    executions: list[StoredExecution] = []
     for task_id in sorted({task_id for task_id, _ in turns}):
-        found += [
-            one
-            for one in await database.executions.of_task(task_id)
-            if (node_id := turns.get((task_id, one.started.turn))) is not None
-            and one.started.call_id in chosen.calls.get(node_id, {one.started.call_id})
+        executions += [
+            execution
+            for execution in await database.executions.of_task(task_id)
+            if (node_id := turns.get((task_id, execution.started.turn))) is not None
+            and execution.started.call_id in chosen.calls.get(node_id, {execution.started.call_id})
         ]
-    return tuple(found)
+    return tuple(executions)
 
 
 def _outputs(paths: Paths, executions: Iterable[StoredExecution]) -> frozenset[str]:
-    """The files in the folders of their tasks that these results name."""
+    """Return the files in the folders of their tasks that these results name."""
     named: set[str] = set()
-    for one in executions:
-        folder = paths.outputs / one.started.task_id
-        if one.finished is None or folder.parent != paths.outputs or not folder.is_dir():
+    for execution in executions:
+        folder = paths.outputs / execution.started.task_id
+        if execution.finished is None or folder.parent != paths.outputs or not folder.is_dir():
             continue
-        result = f"{one.finished.text} {to_json(one.finished.details)}"
+        result = f"{execution.finished.text} {to_json(execution.finished.details)}"
         named.update(str(file) for file in folder.iterdir() if str(file) in result)
     return frozenset(named)
 
@@ -310,7 +319,7 @@ def _check_ended(nodes: Iterable[Node], tasks: Iterable[Task]) -> None:
 
 
 def _is_bare(execution: StoredExecution) -> bool:
-    """True if nothing is left to forget in it."""
+    """Return True if nothing is left to forget in it."""
     end = execution.finished
     return not execution.started.arguments and (end is None or "forgotten" in end.marks)
 
@@ -324,5 +333,5 @@ def _results(node: Node) -> list[ToolResultBlock]:
 
 
 def _numbers(node: Node, call_ids: frozenset[str]) -> frozenset[int]:
-    """The places of these calls among the calls of a reply, as in its plan."""
+    """Return the places of these calls among the calls of a reply, as in its plan."""
     return frozenset(number for number, call in enumerate(_calls(node)) if call.call_id in call_ids)

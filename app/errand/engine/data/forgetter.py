@@ -87,42 +87,42 @@ class Forgetter:
         self._turn = asyncio.Lock()
 
     async def preview(self, node_ids: Sequence[str]) -> MemoryPreviewForgetResult:
-        """What `forget` would remove. Raises the same errors."""
+        """Return what `forget` would remove. Raises the same errors."""
         requested = await requested_nodes(self._database, node_ids)
         plan = await forget_plan(self._database, self._paths, requested)
-        shown = [node for node in plan.nodes if not is_forgotten(node)][:_MAX_LISTED_NODES]
-        titles = {one.id: one.title for one in plan.conversations}
-        listed = tuple(_listed(node, titles[node.conversation_id], self._database.redact) for node in shown)
+        visible = [node for node in plan.nodes if not is_forgotten(node)][:_MAX_LISTED_NODES]
+        titles = {conversation.id: conversation.title for conversation in plan.conversations}
+        listed = tuple(_listed(node, titles[node.conversation_id], self._database.redact) for node in visible)
         return MemoryPreviewForgetResult(nodes=listed, removes=await self._result(plan, entries=0))
 
     async def forget(self, node_ids: Sequence[str], by: str) -> MemoryForgetResult:
-        """Raises `NotFound` for a node that does not exist, `AgentBusy` while an agent works where it is or quoted."""
+        """Forget nodes. Raises `NotFound` for an unknown one, `AgentBusy` while an agent works at it or at a quote."""
         async with self._turn:
             return await self._forget(await requested_nodes(self._database, node_ids), by)
 
     async def sweep(self) -> None:
         """Run at start: completes what the end of an engine interrupted."""
         try:
-            for one in await self._database.forgets.pending():
+            for forget in await self._database.forgets.pending():
                 async with self._turn:
                     with suppress(AgentBusy):  # a task was started in it: the next start continues
-                        await self._resume(one)
+                        await self._resume(forget)
         except (EngineError, OSError) as error:
             _log.warning("a text is not forgotten completely: %s", error)
 
-    async def _resume(self, one: Forget) -> None:
-        nodes = await self._database.forgets.nodes(one.node_ids)
+    async def _resume(self, forget: Forget) -> None:
+        nodes = await self._database.forgets.nodes(forget.node_ids)
         if nodes:
-            await self._forget(nodes, one.by)
+            await self._forget(nodes, forget.by)
         else:  # its conversation was deleted meanwhile
-            self._database.journal.put(forgetting.done(one.conversation_id))
+            self._database.journal.put(forgetting.done(forget.conversation_id))
             await self._database.journal.flush()
 
     async def _forget(self, requested: Sequence[Node], by: str) -> MemoryForgetResult:
         """Also completes what was begun before in the same conversations."""
         concerned = {node.conversation_id for node in requested}
-        earlier = [one for one in await self._database.forgets.pending() if one.conversation_id in concerned]
-        unfinished = [node_id for one in earlier for node_id in one.node_ids]
+        earlier = [begun for begun in await self._database.forgets.pending() if begun.conversation_id in concerned]
+        unfinished = [node_id for begun in earlier for node_id in begun.node_ids]
         requested = (*requested, *await self._database.forgets.nodes(unfinished))
         async with AsyncExitStack() as stack:
             locked: set[str] = set()
@@ -134,7 +134,7 @@ class Forgetter:
                 plan = await forget_plan(self._database, self._paths, requested)
             self._check_background(plan)
             stack.enter_context(self._recalls.forgetting(plan.forgotten.conversations, plan.forgotten.quoted))
-            files = plan.outputs | plan.pictures | frozenset(file for one in earlier for file in one.files)
+            files = plan.outputs | plan.pictures | frozenset(file for begun in earlier for file in begun.files)
             await self._begin(plan, files, by)
             self._drop_background(plan)
             for conversation in plan.conversations:  # before the events: each change of it is one that has the title
@@ -152,7 +152,7 @@ class Forgetter:
         return result
 
     def _touched(self, plan: ForgetPlan) -> frozenset[str]:
-        """The conversations that have the texts, also those with a task that has found one and not stored it yet."""
+        """Return the conversations that have the texts, also where a task has recalled but not stored one."""
         return plan.touched | self._recalls.conversations_with(plan.scrubber.says)
 
     async def _lock(self, stack: AsyncExitStack, conversation_id: str) -> None:
@@ -167,25 +167,27 @@ class Forgetter:
             ) from error
 
     def _background(self, plan: ForgetPlan) -> Iterator[tuple[BackgroundCommands, Background]]:
-        """The commands in the background that a forgotten call started, of which the engine still knows."""
+        """Yield the commands in the background that a forgotten call started, of which the engine still knows."""
         for conversation_id in sorted(plan.forgotten.conversations):
             commands = self._sessions.find(conversation_id, BackgroundCommands)
-            for shown in commands.commands() if commands is not None else ():
-                if commands is not None and plan.scrubber.struct(shown).command != shown.command:
-                    yield commands, commands.get(shown.id)
+            for command in commands.commands() if commands is not None else ():
+                if commands is not None and plan.scrubber.struct(command).command != command.command:
+                    yield commands, commands.get(command.id)
 
     def _check_background(self, plan: ForgetPlan) -> None:
-        for _, one in self._background(plan):
-            if one.is_running:
+        for _, background in self._background(plan):
+            if background.is_running:
                 raise AgentBusy(
-                    f"Nothing was forgotten: background command {one.shown.id} of the conversation still runs. Stop it "
-                    "first (errand background)."
+                    f"Nothing was forgotten: background command {background.shown.id} of the conversation still runs. "
+                    "Stop it first (errand background)."
                 )
 
     def _drop_background(self, plan: ForgetPlan) -> None:
-        for commands, one in tuple(self._background(plan)):
-            commands.forget(one)
-            self._log.publish(BackgroundUpdate(conversation_id=one.shown.conversation_id, commands=commands.commands()))
+        for commands, background in tuple(self._background(plan)):
+            commands.forget(background)
+            self._log.publish(
+                BackgroundUpdate(conversation_id=background.shown.conversation_id, commands=commands.commands())
+            )
 
     async def _begin(self, plan: ForgetPlan, files: frozenset[str], by: str) -> None:
         for conversation_id in sorted(plan.forgotten.conversations):
@@ -235,7 +237,7 @@ class Forgetter:
         await asyncio.to_thread(delete)
 
     async def _finish(self, plan: ForgetPlan, result: MemoryForgetResult, by: str, *, is_news: bool) -> None:
-        """The audit says how much, never what. Forgetting again what is forgotten is no news."""
+        """Note in the audit how much was forgotten, not what. Forgetting the same again is not noted."""
         conversations = sorted(plan.forgotten.conversations)
         done: list[Write] = [forgetting.done(conversation_id) for conversation_id in conversations]
         if result.nodes or is_news:
@@ -282,8 +284,8 @@ class _EventChange:
 
 
 def _changed_result(plan: ForgetPlan, stored: StoredResult) -> str | None:
-    """The stored result of a command without what is forgotten; None if it had nothing of it."""
-    method = next((one for one in METHODS if one.name == stored.method), None)
+    """Return the stored result of a command without what is forgotten; None if it had nothing of it."""
+    method = next((known_method for known_method in METHODS if known_method.name == stored.method), None)
     if method is None:
         return "{}"  # of a command that is no more
     result = from_json(stored.result, method.result)
@@ -292,13 +294,13 @@ def _changed_result(plan: ForgetPlan, stored: StoredResult) -> str | None:
 
 
 def _copies(paths: Paths) -> tuple[str, ...]:
-    """Copies of the database, also unfinished ones, and what was put aside when it was replaced or mended."""
-    aside = (file for file in paths.home.glob(f"{paths.database.name}*") if _is_aside(file.name))
+    """Return the copies of the database, also unfinished and replaced ones."""
+    replaced = (file for file in paths.home.glob(f"{paths.database.name}*") if _is_replaced_copy(file.name))
     unfinished = paths.copies.glob(f"{paths.database.stem}-*.part")
-    return tuple(map(str, (*list_copies(paths.database, paths.copies), *unfinished, *aside)))
+    return tuple(map(str, (*list_copies(paths.database, paths.copies), *unfinished, *replaced)))
 
 
-def _is_aside(name: str) -> bool:
+def _is_replaced_copy(name: str) -> bool:
     return not name.endswith(("errand.db", "-wal", "-shm", "-journal", ".newest"))
 
 

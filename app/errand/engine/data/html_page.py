@@ -70,7 +70,7 @@ _NO_CALLS: Mapping[str, SubAgentCall] = MappingProxyType({})
 def sections(
     links: Sequence[tuple[str, str | None]], leaf_id: str | None, calls: Mapping[str, SubAgentCall] = _NO_CALLS
 ) -> tuple[Section, ...]:
-    """The complete branch that ends in `leaf_id`, then the others, each from its fork or from the call of its agent.
+    """Return the complete branch that ends in `leaf_id`, then the others, each from its fork or its agent's call.
 
     Each node is in exactly one section. `links` are pairs of a node's id and its parent's, parents first. At a fork
     within another branch the newest child continues the section. `calls` are by the first node of a sub-agent.
@@ -85,21 +85,25 @@ def sections(
         else:
             called.setdefault(call.reply_id, []).append(node_id)
     chosen = _path(parents, leaf_id)
-    found = [Section(None, chosen)] if chosen else []
+    result = [Section(None, chosen)] if chosen else []
     placed = set(chosen)
     leaving = ((parent, child) for child, parent in links if child not in placed and child not in calls)
     waiting = deque((parent, child) for parent, child in leaving if parent is None or parent in placed)
-    waiting += [(place, child) for place in (None, *chosen) for child in called.get(place, ()) if child not in placed]
+    waiting += [
+        (above_id, child) for above_id in (None, *chosen) for child in called.get(above_id, ()) if child not in placed
+    ]
     while waiting:
         parent_id, node_id = waiting.popleft()
         chain = [node_id]
         while following := children.get(chain[-1]):
             waiting += [(chain[-1], other) for other in following[:-1]]
             chain.append(following[-1])
-        waiting += [(place, child) for place in chain for child in called.get(place, ()) if child not in placed]
+        waiting += [
+            (above_id, child) for above_id in chain for child in called.get(above_id, ()) if child not in placed
+        ]
         call = calls.get(node_id)
-        found.append(Section(parent_id, tuple(chain), call.sub_agent if call is not None else ""))
-    return tuple(found)
+        result.append(Section(parent_id, tuple(chain), call.sub_agent if call is not None else ""))
+    return tuple(result)
 
 
 def _path(parents: dict[str, str | None], leaf_id: str | None) -> tuple[str, ...]:
@@ -141,7 +145,7 @@ def _link(renderer: RendererProtocol, tokens: Sequence[Token], index: int, optio
 
 
 def head(conversation: Conversation, others: int) -> str:
-    """The page up to the first message. `others` counts the nodes that are not in the file."""
+    """Return the page up to the first message. `others` counts the nodes that are not in the file."""
     title = escape(" ".join(conversation.title.split()))
     style = _style()
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
@@ -159,24 +163,27 @@ def head(conversation: Conversation, others: int) -> str:
 
 
 def section_head(number: int, section: Section) -> str:
-    """The heading of another branch; `number` counts from 1."""
+    """Return the heading of another branch; `number` counts from 1."""
     where = "its call" if section.sub_agent else "its fork"
-    place = "the beginning" if section.parent_id is None else f'<a href="#{_anchor(section.parent_id)}">{where}</a>'
+    origin = "the beginning" if section.parent_id is None else f'<a href="#{_anchor(section.parent_id)}">{where}</a>'
     title = f"Sub-agent {escape(section.sub_agent)}" if section.sub_agent else f"Other branch {number}"
     return (
         f'<h2 class=branch id="{_anchor(section.node_ids[0])}-branch">{title}</h2>\n'
-        f"<p class=muted>{_entries(len(section.node_ids))}, from {place} on</p>\n"
+        f"<p class=muted>{_entries(len(section.node_ids))}, from {origin} on</p>\n"
     )
 
 
 def forks(sections: Sequence[Section]) -> dict[str | None, str]:
-    """For each fork the links to its other branches; None is the beginning."""
+    """Return, for each fork, the links to its other branches; None is the beginning."""
     links: dict[str | None, list[str]] = {}
     for number, section in enumerate(sections[1:], 1):
         name = escape(f"sub-agent {section.sub_agent}") if section.sub_agent else f"branch {number}"
         link = f'<a href="#{_anchor(section.node_ids[0])}-branch">{name}</a>'
         links.setdefault(section.parent_id, []).append(f"{link} ({_entries(len(section.node_ids))})")
-    return {place: f"<p class=forks>From here also: {', '.join(found)}</p>\n" for place, found in links.items()}
+    return {
+        fork_id: f"<p class=forks>From here also: {', '.join(branch_links)}</p>\n"
+        for fork_id, branch_links in links.items()
+    }
 
 
 def entries(nodes: Sequence[Node], names: Mapping[str, str], links: Mapping[str | None, str], read: Picture) -> str:
@@ -241,10 +248,10 @@ def _block_html(block: Block, read: Picture) -> str:
 
 def _picture(block: ImageBlock, read: Picture) -> str:
     name = escape(block.name or "a picture")
-    found = read(block)
-    if found is None:
+    stored = read(block)
+    if stored is None:
         return f"<p class=muted>Picture: {name}; its file is gone.</p>"
-    data, media_type = found
+    data, media_type = stored
     source = f"data:{media_type};base64,{base64.b64encode(data).decode()}"
     return f'<figure><img alt="{name}" src="{source}"><figcaption>{name}</figcaption></figure>'
 

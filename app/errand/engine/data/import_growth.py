@@ -27,18 +27,18 @@ class Growth:
 
 async def find_growth(bundle: Bundle, database: Database) -> Growth:
     """Compare a session, converted as a whole, with the conversation that has its id."""
-    known = {node_id for node_id, _ in await database.nodes.links(bundle.conversation.id)}
-    ends = await asyncio.to_thread(_ends_of, bundle, known)
-    return await asyncio.to_thread(_growth_of, bundle, known, await database.nodes.several(ends))
+    stored_ids = {node_id for node_id, _ in await database.nodes.links(bundle.conversation.id)}
+    ends = await asyncio.to_thread(_ends_of, bundle, stored_ids)
+    return await asyncio.to_thread(_growth_of, bundle, stored_ids, await database.nodes.several(ends))
 
 
-def _ends_of(bundle: Bundle, known: Set[str]) -> list[str]:
-    """The nodes imported before that no node imported before follows: only these can have grown."""
-    followed = {node.parent_id for node in bundle.nodes if node.id in known}
-    return [node.id for node in bundle.nodes if node.id in known and node.id not in followed]
+def _ends_of(bundle: Bundle, stored_ids: Set[str]) -> list[str]:
+    """Return the nodes imported before that no node imported before follows: only these can have grown."""
+    followed = {node.parent_id for node in bundle.nodes if node.id in stored_ids}
+    return [node.id for node in bundle.nodes if node.id in stored_ids and node.id not in followed]
 
 
-def _growth_of(bundle: Bundle, known: Set[str], stored: Sequence[Node]) -> Growth:
+def _growth_of(bundle: Bundle, stored_ids: Set[str], stored: Sequence[Node]) -> Growth:
     """`known` are the ids of all nodes of the conversation, `stored` the nodes of `_ends_of`."""
     before = {node.id: node for node in stored}
     longer: dict[str, str] = {}
@@ -49,14 +49,14 @@ def _growth_of(bundle: Bundle, known: Set[str], stored: Sequence[Node]) -> Growt
         if old is not None and _is_longer(node, old):
             longer[node.id] = f"{node.id}-{_digest(node)}"
         node_id = longer.get(node.id, node.id)
-        if node_id not in known:
+        if node_id not in stored_ids:
             new.append(msgspec.structs.replace(node, id=node_id, parent_id=parent_id))
     head_id = bundle.agents[0].head_id if bundle.agents else None
     return Growth(tuple(new), longer.get(head_id or "", head_id))
 
 
 def stands_where_imported(head_id: str | None, bundle: Bundle) -> bool:
-    """False if somebody went on here since: the new messages are then a branch beside theirs."""
+    """Return False if somebody went on here since: the new messages are then a branch beside theirs."""
     return head_id is not None and head_id.partition("-")[0] in {node.id for node in bundle.nodes}
 
 

@@ -37,20 +37,22 @@ _WAS_UNDER_WAY = "It was under way when it was exported, and does not go on here
 
 
 def check(bundle: Bundle) -> None:
-    """Raises `InvalidParams` for an inconsistent conversation: ids that are missing or outside of it."""
+    """Check a conversation. Raises `InvalidParams` if it is inconsistent: ids are missing or outside of it."""
     node_ids = {node.id for node in bundle.nodes}
     task_ids = {task.id for task in bundle.tasks}
     agent_ids = {agent.id for agent in bundle.agents}
-    executions = [one.execution_id for one in bundle.executions if isinstance(one, ExecutionStart)]
+    executions = [part.execution_id for part in bundle.executions if isinstance(part, ExecutionStart)]
     ids = [*node_ids, *task_ids, *agent_ids, *executions, *(ask.id for ask in bundle.asks), bundle.conversation.id]
-    results = [(one.execution_id, one.task_id) for one in bundle.executions if isinstance(one, ExecutionEnd)]
+    results = [(part.execution_id, part.task_id) for part in bundle.executions if isinstance(part, ExecutionEnd)]
     _require(all(map(_ID.fullmatch, ids)), "an id that is not letters, digits, `-` and `_`")
     _require(len(node_ids) == len(bundle.nodes) and len(task_ids) == len(bundle.tasks), "the same id twice")
     _require(len(agent_ids) == len(bundle.agents), "the same id twice")
     belongings = (*bundle.agents, *bundle.tasks, *bundle.nodes, *bundle.asks)
-    _require(all(one.conversation_id == bundle.conversation.id for one in belongings), "parts of another conversation")
+    _require(
+        all(part.conversation_id == bundle.conversation.id for part in belongings), "parts of another conversation"
+    )
     of_tasks = (*bundle.turns, *bundle.executions, *bundle.asks)
-    _require(all(one.task_id in task_ids for one in of_tasks), "parts of a task that is not there")
+    _require(all(part.task_id in task_ids for part in of_tasks), "parts of a task that is not there")
     of_here = (None, bundle.conversation.id)
     _require(all(turn.conversation_id in of_here for turn in bundle.turns), "parts of another conversation")
     _require(
@@ -62,7 +64,7 @@ def check(bundle: Bundle) -> None:
     _require(
         all(node.task_id is None or node.task_id in task_ids for node in bundle.nodes), "a message of another task"
     )
-    started = {(one.execution_id, one.task_id) for one in bundle.executions if isinstance(one, ExecutionStart)}
+    started = {(part.execution_id, part.task_id) for part in bundle.executions if isinstance(part, ExecutionStart)}
     _require(started.issuperset(results) and len(started) == len(executions), "a result of a call that is not there")
     _require(all(map(_is_count, _numbers(bundle))), "a number that counts nothing")
     _require(all(map(_is_timestamp, _timestamps(bundle))), "a time that is none")
@@ -79,10 +81,10 @@ def in_order(nodes: list[Node]) -> list[Node]:
             continue
         ready = deque([node])
         while ready:
-            one = ready.popleft()
-            placed.add(one.id)
-            ordered.append(one)
-            ready += waiting.pop(one.id, [])
+            ready_node = ready.popleft()
+            placed.add(ready_node.id)
+            ordered.append(ready_node)
+            ready += waiting.pop(ready_node.id, [])
     _require(not waiting, "messages in a circle")
     return ordered
 
@@ -140,7 +142,7 @@ def _is_absolute_path(folder: str) -> bool:
 
 
 def _normalized_conversation(bundle: Bundle) -> Conversation:
-    """Limits kept messages and the rounds between agents to values that a person could have set here."""
+    """Limit kept messages and the rounds between agents to values that a person could have set here."""
     conversation, turns = bundle.conversation, bundle.conversation.turn_taking
     agent_ids, node_ids = {agent.id for agent in bundle.agents}, {node.id for node in bundle.nodes}
     is_fitting = turns.limit >= 1 and turns.moderator_id in (None, *agent_ids)
@@ -157,17 +159,17 @@ def _normalized_conversation(bundle: Bundle) -> Conversation:
 
 
 def _harmless(mode: ApproveMode) -> ApproveMode:
-    """A mode that allows nothing without a person."""
+    """Return a mode that allows nothing without a person."""
     return "ask" if mode in ("all", "edits") else mode
 
 
 def _normalized_agent(agent: Agent, task_ids: Set[str]) -> Agent:
-    """A sub-agent without the task that called it would be shown nowhere."""
+    """Return a sub-agent without the task that called it would be shown nowhere."""
     return msgspec.structs.replace(agent, called_by=agent.called_by if agent.called_by in task_ids else None)
 
 
 def _ended_task(task: Task, depths: Mapping[str, int], at: datetime, now: datetime) -> Task:
-    """An ended task without settings or permissions that a person did not choose here."""
+    """Return an ended task without settings or permissions that a person did not choose here."""
     queue = task.queue
     is_called = 1 <= task.depth <= MAX_DEPTH and depths.get(task.parent_id or "") == task.depth - 1
     task = msgspec.structs.replace(
@@ -206,13 +208,13 @@ def _ended_task(task: Task, depths: Mapping[str, int], at: datetime, now: dateti
 
 
 def _turn(turn: TurnRow, now: datetime) -> TurnRow:
-    """Ends an open call, and moves dates in the future to now: they would count against later daily limits."""
+    """End an open call, and move dates in the future to now: they would count against later daily limits."""
     minute = turn.minute if turn.minute is None else min(turn.minute, int(now.timestamp()) // 60)
     return replace(turn, status="cut" if turn.status == "started" else turn.status, minute=minute)
 
 
 def _numbers(bundle: Bundle) -> Iterable[float | None]:
-    usages = (one.usage for one in (*bundle.tasks, *bundle.nodes) if one.usage is not None)
+    usages = (item.usage for item in (*bundle.tasks, *bundle.nodes) if item.usage is not None)
     delegated = (task.delegated for task in bundle.tasks)
     for usage in (*usages, *delegated, *bundle.turns):
         yield from _usage_numbers(usage)
@@ -225,7 +227,7 @@ def _numbers(bundle: Bundle) -> Iterable[float | None]:
         yield from (task.call_turn, task.delegated_turns)
     yield from (agent.version for agent in bundle.agents)
     yield from (node.turn for node in bundle.nodes)
-    yield from (one.turn for one in bundle.executions if isinstance(one, ExecutionStart))
+    yield from (item.turn for item in bundle.executions if isinstance(item, ExecutionStart))
 
 
 def _usage_numbers(usage: Usage | TurnRow) -> Iterable[float | None]:
@@ -251,7 +253,9 @@ def _is_timestamp(text: str) -> bool:
 def _with_local_picture(block: Block, pictures: dict[str, str], paths: Paths) -> Block:
     if isinstance(block, ToolResultBlock) and block.images:
         images = (_with_local_picture(image, pictures, paths) for image in block.images)
-        return msgspec.structs.replace(block, images=tuple(one for one in images if isinstance(one, ImageBlock)))
+        return msgspec.structs.replace(
+            block, images=tuple(image_block for image_block in images if isinstance(image_block, ImageBlock))
+        )
     if not isinstance(block, ImageBlock) or not block.path:
         return block
     path = pictures.get(block.path)

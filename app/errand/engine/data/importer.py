@@ -47,7 +47,7 @@ from errand.system.paths import Paths
 from errand.system.regular_file import open_regular, read_regular
 
 ERRAND = "Errand"
-_DATABASE_NAMES = tuple(one.file_name for one in DATABASES)
+_DATABASE_NAMES = tuple(database_format.file_name for database_format in DATABASES)
 _ERRAND_EXPORT = b'{"errand_export"'
 _MAX_FILES = 100_000
 _NODES_AT_ONCE = 50
@@ -81,7 +81,7 @@ class Sources:
     sub_agents: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
 
     def of(self, path: Path) -> Generator[FoundConversation]:
-        """Raises `InvalidParams` with the fault of a file; in a folder a faulty file is only counted."""
+        """Yield the conversations. Raises `InvalidParams` for a faulty file; in a folder it is only counted."""
         if path.is_dir():
             yield from self._of_folder(path)
             return
@@ -100,9 +100,11 @@ class Sources:
 
     def _of_folder(self, folder: Path) -> Iterator[FoundConversation]:
         every = (entry for _, entry in walk(folder, lambda: False))
-        found = (Path(entry.path) for entry in every if _may_have_conversations(entry.name) and self._is_inside(entry))
+        candidates = (
+            Path(entry.path) for entry in every if _may_have_conversations(entry.name) and self._is_inside(entry)
+        )
         try:
-            files = sorted(islice((file for file in found if file.is_file()), _MAX_FILES + 1))
+            files = sorted(islice((file for file in candidates if file.is_file()), _MAX_FILES + 1))
         except TooLong as error:
             raise InvalidParams(f"looking through it takes more than {WALK_TIMEOUT_S:g} s") from error
         if len(files) > _MAX_FILES:
@@ -120,7 +122,7 @@ class Sources:
                 self.skipped["files that cannot be read to their end"] += 1
 
     def _is_inside(self, entry: os.DirEntry[str]) -> bool:
-        """A link may lead out of the folder."""
+        """Return a link may lead out of the folder."""
         self.skipped["links to files"] += entry.is_symlink()
         return not entry.is_symlink()
 
@@ -130,9 +132,9 @@ class Sources:
             is_empty = True
             for name in archive.names():
                 with archive.unpacked(name, self.paths.home) as member:
-                    for found in self._of_file(member, Path(name).stem, archive.asset, None, must=False):
+                    for conversation in self._of_file(member, Path(name).stem, archive.asset, None, must=False):
                         is_empty = False
-                        yield found
+                        yield conversation
             if is_empty:
                 raise InvalidParams(f"{_UNKNOWN}; neither is any file in the zip")
 
@@ -164,10 +166,10 @@ class Sources:
     def of_database(
         self, path: Path, only: Collection[str] | None = None, *, must: bool = True
     ) -> Iterator[FoundConversation]:
-        """Conversations of another program's database; those of the session ids `only`, if given."""
+        """Yield the conversations of another program's database; with `only`, those of these session ids."""
         form = database_format_of(path)
         if form is None and must:
-            programs = " or ".join(one.program for one in DATABASES)
+            programs = " or ".join(database_format.program for database_format in DATABASES)
             raise InvalidParams(f"it is a database, but not one with the tables of {programs}")
         if form is None:
             self.skipped["other files"] += 1
@@ -195,20 +197,20 @@ class Sources:
 
 
 def _may_have_conversations(name: str) -> bool:
-    """Descriptions of Claude Code's sub-agents are read with their sessions; gemini-cli's log has no sessions."""
+    """Return False for descriptions of Claude Code's sub-agents, read with sessions, and for gemini-cli's log."""
     return name in _DATABASE_NAMES or (".json" in name and not name.endswith(".meta.json") and name != "logs.json")
 
 
 def _assets_in(folder: Path) -> Asset:
-    """Looks up files beside an unpacked export, at most one folder deep."""
+    """Return a look-up of files beside an unpacked export, at most one folder deep."""
     names: dict[str, Path] = {}
 
     def find(beginning: str) -> bytes | None:
         if not names:
             names.update({file.name: file for file in (*folder.glob("*.*"), *folder.glob("*/*.*"))})
-        found = next((file for name, file in names.items() if beginning and name.startswith(beginning)), None)
+        file_path = next((file for name, file in names.items() if beginning and name.startswith(beginning)), None)
         try:
-            return read_regular(found, _MAX_ASSET_BYTES) if found is not None else None
+            return read_regular(file_path, _MAX_ASSET_BYTES) if file_path is not None else None
         except OSError:
             return None
 
@@ -228,7 +230,7 @@ class _ImportTotals:
     pictures: int = 0
 
     def add(self, bundle: Bundle) -> None:
-        """Takes tens of milliseconds for a long conversation: call it in a thread."""
+        """Count a conversation. Takes tens of milliseconds for a long one: call it in a thread."""
         self.conversations += 1
         self.add_nodes(bundle.nodes)
 
@@ -249,7 +251,7 @@ class Importer:
     paths: Paths
 
     async def run(self, path: Path) -> DataImportResult:
-        """Raises `InvalidParams` with the fault of the file, and with what was imported before it."""
+        """Import files. Raises `InvalidParams` with the fault of a file, and with what was imported before it."""
         if not path.is_absolute():
             raise InvalidParams(f"path: {str(path)!r} must be an absolute path.")
         totals, sources = _ImportTotals(), Sources(self.paths)
@@ -278,38 +280,40 @@ class Importer:
         self, folder: Path, conversations: Generator[FoundConversation], totals: _ImportTotals, sources: Sources
     ) -> None:
         try:
-            while (found := await in_workspace(folder, lambda: next(conversations, None), _PATIENCE_S)) is not None:
-                totals.programs[found.program] = None
-                await self._import_one(found, totals, sources)
+            while (
+                conversation := await in_workspace(folder, lambda: next(conversations, None), _PATIENCE_S)
+            ) is not None:
+                totals.programs[conversation.program] = None
+                await self._import_one(conversation, totals, sources)
         finally:
             # Close its files now, not on garbage collection; if a thread still runs it, that thread closes them.
             with suppress(ValueError):
                 await in_workspace(folder, conversations.close, _PATIENCE_S)
 
-    async def _import_one(self, found: FoundConversation, totals: _ImportTotals, sources: Sources) -> None:
-        bundle = found.imported.bundle
+    async def _import_one(self, conversation: FoundConversation, totals: _ImportTotals, sources: Sources) -> None:
+        bundle = conversation.imported.bundle
         if await self.database.conversations.get(bundle.conversation.id) is not None:
-            await self._extend(found, totals, sources)
+            await self._extend(conversation, totals, sources)
             return
         try:
-            fitting = await asyncio.to_thread(_normalized, found, self.paths)
+            fitting = await asyncio.to_thread(_normalized, conversation, self.paths)
             await self._insert(fitting)
         except InvalidParams as error:
-            if found.program != ERRAND:
+            if conversation.program != ERRAND:
                 sources.skipped["conversations that do not hold together"] += 1
                 return
-            title, line = bundle.conversation.title, found.imported.line
+            title, line = bundle.conversation.title, conversation.imported.line
             raise InvalidParams(f"the conversation “{title}” in line {line}: {error}") from error
         await self._publish(fitting)
         await asyncio.to_thread(totals.add, fitting)
 
-    async def _extend(self, found: FoundConversation, totals: _ImportTotals, sources: Sources) -> None:
+    async def _extend(self, conversation: FoundConversation, totals: _ImportTotals, sources: Sources) -> None:
         """Add what a session of another program has got since. After a crash the next import adds the rest."""
-        if found.program == ERRAND:
+        if conversation.program == ERRAND:
             totals.present += 1
             return
         try:
-            bundle = await asyncio.to_thread(_normalized, found, self.paths)
+            bundle = await asyncio.to_thread(_normalized, conversation, self.paths)
         except InvalidParams:
             sources.skipped["conversations that do not hold together"] += 1
             return
@@ -364,10 +368,10 @@ class Importer:
         await self.log.flush()
 
 
-def _normalized(found: FoundConversation, paths: Paths) -> Bundle:
-    imported = found.imported
+def _normalized(conversation: FoundConversation, paths: Paths) -> Bundle:
+    imported = conversation.imported
     check(imported.bundle)
-    return with_local_paths(normalized(imported.bundle), imported.pictures, found.home, paths)
+    return with_local_paths(normalized(imported.bundle), imported.pictures, conversation.home, paths)
 
 
 def _with_import_errors(step: Callable[[AsyncConnection], Awaitable[T]]) -> Callable[[AsyncConnection], Awaitable[T]]:

@@ -42,7 +42,7 @@ class BranchRecords:
         self.pictures = frozenset(path for node in branch for path in pictures_of(node.blocks))
 
     def record_json(self, record: Record) -> str | None:
-        """Its JSON; None for a record of another branch.
+        """Return its JSON; None for a record of another branch.
 
         An agent elsewhere in the tree moves to the branch's end, but a sub-agent belongs to its own branch.
         """
@@ -68,7 +68,7 @@ class BranchRecords:
 async def export_json(
     database: Database, paths: Paths, redactor: Redactor, params: DataExportParams
 ) -> DataExportResult:
-    """Raises `NotFound` for an unknown conversation; writes nothing then."""
+    """Write the export. Raises `NotFound` for an unknown conversation, and writes nothing then."""
     path = Path(params.path)
     await in_workspace(path.parent, lambda: check_target(path, paths, overwrite=params.overwrite))
     await check_leaf(database, params)
@@ -87,7 +87,7 @@ async def export_json(
 
 
 async def selected_ids(database: Database, conversation_ids: tuple[str, ...] | None) -> AsyncIterator[str]:
-    """Each id once; all conversations for None."""
+    """Yield each id once; all conversations for None."""
     if conversation_ids is None:
         async for conversation_id in database.transfer.ids():
             yield conversation_id
@@ -99,7 +99,7 @@ async def selected_ids(database: Database, conversation_ids: tuple[str, ...] | N
 
 
 async def check_leaf(database: Database, params: DataExportParams) -> None:
-    """Raises `InvalidParams` or `NotFound` unless the requested branch belongs to the single conversation."""
+    """Check the branch. Raises `InvalidParams` or `NotFound` unless it belongs to the conversation."""
     if params.leaf_id is None:
         return
     if params.conversation_ids is None or len(set(params.conversation_ids)) != 1:

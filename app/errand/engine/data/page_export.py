@@ -68,9 +68,9 @@ def page(conversation: Conversation, nodes: Sequence[Node], names: Mapping[str, 
 
 def file_name(conversation: Conversation, ending: str) -> str:
     """Day, title and the end of the id, which makes the name unique."""
-    words = re.sub(r"[^\w-]+", "-", conversation.title).strip("-_")[:_MAX_NAME_LENGTH]
-    words = words.encode()[:_MAX_NAME_BYTES].decode("utf-8", "ignore").strip("-") or "conversation"
-    return f"{conversation.created_at.astimezone():%Y-%m-%d}-{words}-{conversation.id[-8:]}.{ending}"
+    title_part = re.sub(r"[^\w-]+", "-", conversation.title).strip("-_")[:_MAX_NAME_LENGTH]
+    title_part = title_part.encode()[:_MAX_NAME_BYTES].decode("utf-8", "ignore").strip("-") or "conversation"
+    return f"{conversation.created_at.astimezone():%Y-%m-%d}-{title_part}-{conversation.id[-8:]}.{ending}"
 
 
 def _author(node: Node, names: Mapping[str, str]) -> str:
@@ -110,7 +110,7 @@ def _text_of(block: Block) -> str:
 
 
 def _folded(title: str, text: str) -> str:
-    longest = max((len(found) for found in _BACKTICKS.findall(text)), default=2)
+    longest = max((len(ticks) for ticks in _BACKTICKS.findall(text)), default=2)
     fence = "`" * (longest + 1)
     return f"<details><summary>{html.escape(_one_line(title))}</summary>\n\n{fence}\n{text}\n{fence}\n\n</details>"
 
@@ -172,13 +172,13 @@ class _Pages:
         links = await self._database.nodes.links(conversation.id)
         names = await self._names(conversation)
         calls = await self._calls(conversation, names)
-        found = await asyncio.to_thread(sections, links, await self._leaf(conversation.id), calls)
+        page_sections = await asyncio.to_thread(sections, links, await self._leaf(conversation.id), calls)
         if self._params.leaf_id is not None:
-            found = found[:1]
-        yield html_page.head(conversation, len(links) - sum(len(one.node_ids) for one in found))
-        forks = html_page.forks(found)
+            page_sections = page_sections[:1]
+        yield html_page.head(conversation, len(links) - sum(len(section.node_ids) for section in page_sections))
+        forks = html_page.forks(page_sections)
         yield forks.get(None, "")
-        for number, section in enumerate(found):
+        for number, section in enumerate(page_sections):
             if number:
                 yield html_page.section_head(number, section)
             for first in range(0, len(section.node_ids), _PIECE):
@@ -194,13 +194,13 @@ class _Pages:
         return tuple(map(self._redaction.record, nodes))
 
     async def _names(self, conversation: Conversation) -> dict[str, str]:
-        """The names of all agents, including deleted ones."""
+        """Return the names of all agents, including deleted ones."""
         agents = await self._database.agents.list(conversation.id)
         everyone = map(self._redaction.record, (*conversation.former, *agents))
         return {agent.id: agent.name for agent in everyone}
 
     async def _calls(self, conversation: Conversation, names: Mapping[str, str]) -> dict[str, SubAgentCall]:
-        """The calls of sub-agents, by the first node of each sub-agent."""
+        """Return the calls of sub-agents, by the first node of each sub-agent."""
         tasks = {task.id: task for task in await self._database.tasks.of_conversation(conversation.id)}
         if all(task.parent_id is None for task in tasks.values()):
             return {}
@@ -213,7 +213,7 @@ class _Pages:
         }
 
     async def _leaf(self, conversation_id: str) -> str | None:
-        """The requested node, else the head of the first agent; in a tree without agents its newest node."""
+        """Return the requested node, else the head of the first agent; in a tree without agents its newest node."""
         if self._params.leaf_id is not None:
             return self._params.leaf_id
         agent = first_agent(await self._database.agents.list(conversation_id))

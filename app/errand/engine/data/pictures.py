@@ -14,15 +14,15 @@ _MAX_PICTURE_BYTES = 20 * 1024 * 1024  # also the maximum for a picture of an ex
 
 def store_picture(attachments: Path, name: str, data: bytes) -> Path:
     """Store a copy beside attached pictures, in a folder named by its content, and return its path."""
-    kept = attachments / hashlib.sha256(data).hexdigest()[:32] / name
-    if not kept.exists():
-        make_folder(kept.parent)
-        write_atomically(kept, data)
-    return kept
+    stored = attachments / hashlib.sha256(data).hexdigest()[:32] / name
+    if not stored.exists():
+        make_folder(stored.parent)
+        write_atomically(stored, data)
+    return stored
 
 
 def read_copy(path: Path, attachments: Path) -> bytes | None:
-    """None if the copy is missing, or if the path is not one of our copies."""
+    """Return None if the copy is missing, or if the path is not one of our copies."""
     if path.parent.parent != attachments:
         return None
     try:
@@ -32,7 +32,7 @@ def read_copy(path: Path, attachments: Path) -> bytes | None:
 
 
 def picture_of(block: ImageBlock, attachments: Path) -> tuple[bytes, str] | None:
-    """The bytes and their detected media type, whatever the record says; None for formats that models cannot read."""
+    """Return the bytes and their detected media type; None for formats that models cannot read."""
     data = read_copy(Path(block.path), attachments) if block.path else _decoded(block.data)
     kind = media_type(data) if data else ""
     return (data, kind) if data and kind else None

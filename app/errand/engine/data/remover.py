@@ -58,7 +58,7 @@ class Remover:
         self._contents = contents
 
     async def delete(self, conversation_id: str) -> None:
-        """Raises `Conflict` unless it is archived, `AgentBusy` while a task runs."""
+        """Delete a conversation. Raises `Conflict` unless it is archived, `AgentBusy` while a task runs."""
         await self._remove(conversation_id)
         await self.delete_remaining_files()
 
@@ -83,9 +83,9 @@ class Remover:
     async def sweep(self) -> None:
         """Run at start: completes deletions after a crash, and deletes output of unknown tasks."""
         try:
-            for one in await self._database.removals.pending():
+            for removal_entry in await self._database.removals.pending():
                 with suppress(AgentBusy):  # a task was started in it: the next start continues
-                    await self._finish(one.conversation_id)
+                    await self._finish(removal_entry.conversation_id)
             await self.delete_remaining_files()
             await self._delete_unknown_outputs()
         except (EngineError, OSError) as error:
@@ -94,16 +94,22 @@ class Remover:
     async def delete_remaining_files(self) -> None:
         """Delete the files of conversations whose records are deleted."""
         is_there = self._database.conversations.exists
-        pending = [one for one in await self._database.removals.pending() if not await is_there(one.conversation_id)]
+        pending = [
+            removal_entry
+            for removal_entry in await self._database.removals.pending()
+            if not await is_there(removal_entry.conversation_id)
+        ]
         if not pending:
             return
         await removal.scrub(self._database.journal)
-        left = [file for one in pending for file in one.files]
+        left = [file for removal_entry in pending for file in removal_entry.files]
         used = await self._database.changes.contents(_EVER)
         await self._delete_files(left)
-        await asyncio.to_thread(self._delete_contents, left, frozenset(one.conversation_id for one in pending), used)
-        for one in pending:
-            self._database.journal.put(removal.done(one.conversation_id))
+        await asyncio.to_thread(
+            self._delete_contents, left, frozenset(removal_entry.conversation_id for removal_entry in pending), used
+        )
+        for removal_entry in pending:
+            self._database.journal.put(removal.done(removal_entry.conversation_id))
         await self._log.flush()
 
     async def _finish(self, conversation_id: str) -> None:
@@ -117,7 +123,7 @@ class Remover:
         await self._forget_grants(conversation_id)
 
     async def _remove_old(self, conversation_id: str) -> int | None:
-        """The number of its nodes; None if it stays because it was used meanwhile."""
+        """Return the number of its nodes; None if it stays because it was used meanwhile."""
         try:
             count = await self._database.storage_stats.count_nodes(conversation_id)
             await self._remove(conversation_id)
@@ -141,7 +147,7 @@ class Remover:
         await self._forget_grants(conversation_id)
 
     async def _forget_grants(self, conversation_id: str) -> None:
-        """An import may create another conversation with this id, and with it the same workspace."""
+        """Finish the deletion. An import may create another conversation with this id and workspace."""
         self._grants.forget_conversation(conversation_id)
         own = conversation_files.default_workspace(self._paths, conversation_id)
         names = (str(own), await asyncio.to_thread(os.path.realpath, own))
@@ -161,13 +167,13 @@ class Remover:
 
     async def _files(self, conversation_id: str) -> tuple[str, ...]:
         stats = self._database.storage_stats
-        places = (
+        folders = (
             *conversation_files.output_folders(self._paths, await stats.task_ids(conversation_id)),
             conversation_files.default_workspace(self._paths, conversation_id),
         )
         contents = await self._database.changes.contents_of(conversation_id)
-        replaced = (str(self._paths.replaced / one) for one in sorted(contents))
-        return (*map(str, places), *sorted(await stats.pictures(conversation_id)), *replaced)
+        replaced = (str(self._paths.replaced / digest) for digest in sorted(contents))
+        return (*map(str, folders), *sorted(await stats.pictures(conversation_id)), *replaced)
 
     async def _delete_files(self, files: list[str]) -> None:
         pictures = str(self._paths.attachments)
@@ -193,6 +199,6 @@ class Remover:
         names = (await asyncio.to_thread(conversation_files.output_names, self._paths))[:_MAX_FOLDERS_AT_START]
         for first in range(0, len(names), _PIECE):
             piece = names[first : first + _PIECE]
-            known = await self._database.storage_stats.known_tasks(piece)
-            unknown = conversation_files.output_folders(self._paths, (name for name in piece if name not in known))
+            known_ids = await self._database.storage_stats.known_tasks(piece)
+            unknown = conversation_files.output_folders(self._paths, (name for name in piece if name not in known_ids))
             await asyncio.to_thread(conversation_files.delete_files, self._paths, map(str, unknown), frozenset[str]())

@@ -58,8 +58,8 @@ S = TypeVar("S", bound=msgspec.Struct)
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """What is forgotten: the ids of whole `nodes`, of `summaries` made from them, and of replies of which some `calls`
-    go (reply id → call ids).
+    """The forgotten parts: ids of complete `nodes`, of `summaries` made from them, and of replies that lose `calls`
+    (reply id → call ids).
 
     `conversations` are those of the nodes. `plans` are the turns of these replies: all of their calls (None), or the
     numbers of some. `asked` are the calls by task id. `texts` is what the nodes said, `arguments` what calls did.
@@ -89,15 +89,15 @@ class Scrubber:
         long = (text for text in forgotten.arguments if len(text.split()) > 1)
         texts = tuple(dict.fromkeys(text.strip() for text in (*forgotten.texts, *long) if text.strip()))
         self._lines = tuple(" ".join(text.split()) for text in texts)
-        self._whole = frozenset((*texts, *self._lines, *forgotten.arguments))
+        self._exact_texts = frozenset((*texts, *self._lines, *forgotten.arguments))
         self._titles = frozenset(title_of(text, redact) for text in texts)
         self._telling = tuple(sorted((text for text in texts if len(text) >= _TELLING), key=len, reverse=True))
         self._openings = frozenset(line[:_OPENING] for line in self._lines if len(line) >= _TELLING)
         self._quoted = forgotten.quoted
 
     def struct(self, record: S) -> S:
-        """Any struct of the protocol, with all that it contains."""
-        changed = self._known(record)
+        """Return any struct of the protocol, scrubbed with all that it contains."""
+        changed = self._scrubbed_record(record)
         if changed is not None:
             return changed
         different: dict[str, object] = {}
@@ -107,8 +107,8 @@ class Scrubber:
                 different[name] = new
         return msgspec.structs.replace(record, **different) if different else record
 
-    def _known(self, record: S) -> S | None:
-        """None for a struct of no special kind."""
+    def _scrubbed_record(self, record: S) -> S | None:
+        """Return the scrubbed struct; None for a struct without a rule of its own."""
         changed: msgspec.Struct
         match record:
             case Node():
@@ -136,7 +136,7 @@ class Scrubber:
         if isinstance(value, tuple):
             items = cast("tuple[object, ...]", value)
             new = tuple(self._value(item) for item in items)
-            return new if any(one is not other for one, other in zip(new, items, strict=True)) else items
+            return new if any(changed is not other for changed, other in zip(new, items, strict=True)) else items
         return value
 
     def node(self, node: Node) -> Node:
@@ -153,25 +153,25 @@ class Scrubber:
         return node
 
     def quotes(self, node: Node) -> bool:
-        """True if the node says what an agent was given from memory, or found there, that is forgotten."""
+        """Return True if the node says what an agent was given from memory, or found there, that is forgotten."""
         return any(
             any(entry.node_id in self._quoted and entry.text != FORGOTTEN for entry in block.entries)
             if isinstance(block, RecallBlock)
-            else isinstance(block, ToolResultBlock) and self._found(block)
+            else isinstance(block, ToolResultBlock) and self._is_search_hit(block)
             for block in node.blocks
         )
 
-    def _found(self, block: ToolResultBlock) -> bool:
-        """True for a search of memory with such a text among its hits, or beside one."""
+    def _is_search_hit(self, block: ToolResultBlock) -> bool:
+        """Return True for a search of memory with such a text among its hits, or beside one."""
         if block.tool != SEARCH_TOOL or "forgotten" in block.marks:
             return False
-        if self._quoted & found_by(block):
+        if self._quoted & nodes_found_by(block):
             return True
         line = " ".join(block.text.split())
         return any(opening in line for opening in self._openings)
 
     def says(self, item: MemoryItem) -> bool:
-        """True for an entry of memory that says what is forgotten, itself or in the title of its conversation."""
+        """Return True for an entry of memory with a forgotten text, also in the title of its conversation."""
         title = self._title(item.conversation_id, item.conversation_title)
         return item.node_id in self._quoted or title != item.conversation_title
 
@@ -220,11 +220,11 @@ class Scrubber:
         )
 
     def conversation(self, conversation: Conversation) -> Conversation:
-        """Without a title that is the beginning of a forgotten text."""
+        """Return the struct without a title that is the beginning of a forgotten text."""
         return msgspec.structs.replace(conversation, title=self._title(conversation.id, conversation.title))
 
     def agent(self, agent: Agent) -> Agent:
-        """A sub-agent is named by its task; a number tells it from others of the same name."""
+        """Return a sub-agent is named by its task; a number tells it from others of the same name."""
         if agent.conversation_id not in self._forgotten.conversations or agent.called_by is None:
             return agent
         name = agent.name.rstrip("0123456789").rstrip()
@@ -260,24 +260,28 @@ class Scrubber:
         )
 
     def text(self, text: str) -> str:
-        """A derived text without what is forgotten."""
-        shown = text.strip().removesuffix("…").rstrip()
-        if not shown:
+        """Return a derived text without what is forgotten."""
+        visible = text.strip().removesuffix("…").rstrip()
+        if not visible:
             return text
-        line = " ".join(shown.split())
-        if line in self._whole or shown in self._whole or self._is_beginning(line, is_cut=shown != text.strip()):
+        line = " ".join(visible.split())
+        if (
+            line in self._exact_texts
+            or visible in self._exact_texts
+            or self._is_beginning(line, is_cut=visible != text.strip())
+        ):
             return FORGOTTEN
         for telling in self._telling:
             text = text.replace(telling, FORGOTTEN)
         return text
 
     def _is_beginning(self, line: str, *, is_cut: bool) -> bool:
-        """True if a text was shortened to this line, or to something that begins like it."""
+        """Return True if a text was shortened to this line, or to something that begins like it."""
         return any(
-            (is_cut and known.startswith(line))
-            or (len(known) > _BEGINNING and line.startswith(known[:_BEGINNING]))
-            or (len(line) >= _TELLING and known.startswith(line))
-            for known in self._lines
+            (is_cut and forgotten_line.startswith(line))
+            or (len(forgotten_line) > _BEGINNING and line.startswith(forgotten_line[:_BEGINNING]))
+            or (len(line) >= _TELLING and forgotten_line.startswith(line))
+            for forgotten_line in self._lines
         )
 
     def _json(self, value: JsonValue) -> JsonValue:
@@ -297,11 +301,11 @@ class Scrubber:
         return msgspec.structs.replace(command, command=line, last_lines=last_lines)
 
     def _quoting(self, block: Block) -> Block:
-        """A block of the engine or of a tool without quotes of what is forgotten."""
+        """Return a block of the engine or of a tool without quotes of what is forgotten."""
         match block:
             case RecallBlock(entries=entries):
                 return msgspec.structs.replace(block, entries=tuple(map(self._recalled, entries)))
-            case ToolResultBlock() if self._found(block):
+            case ToolResultBlock() if self._is_search_hit(block):
                 return without_result(block)
             case NoticeBlock(data=data) if data is not None:
                 return msgspec.structs.replace(block, data=self._notice(data))
@@ -309,7 +313,7 @@ class Scrubber:
                 return block
 
     def _notice(self, data: NoticeData) -> NoticeData:
-        """Without calls, errors and unread messages that are forgotten."""
+        """Return the task without calls, errors and unread messages that are forgotten."""
         match data:
             case RepeatedCall() | TaskStuck():
                 data = msgspec.structs.replace(
@@ -335,15 +339,15 @@ class Scrubber:
         return NO_TITLE if conversation_id in self._forgotten.conversations and is_derived else title
 
 
-def found_by(block: ToolResultBlock) -> frozenset[str]:
-    """The nodes that a search of memory found."""
+def nodes_found_by(block: ToolResultBlock) -> frozenset[str]:
+    """Return the nodes that a search of memory found."""
     hits = (block.details or {}).get("hits")
-    found = [hit.get("node_id") for hit in hits if isinstance(hit, dict)] if isinstance(hits, list) else []
-    return frozenset(one for one in found if isinstance(one, str))
+    hit_ids = [hit.get("node_id") for hit in hits if isinstance(hit, dict)] if isinstance(hits, list) else []
+    return frozenset(hit_id for hit_id in hit_ids if isinstance(hit_id, str))
 
 
 def texts_of(blocks: Iterable[Block]) -> Iterable[str]:
-    """What blocks say."""
+    """Return the texts of blocks."""
     for block in blocks:
         match block:
             case TextBlock(text=text, forgotten=False) | ThinkingBlock(text=text) | SummaryBlock(text=text):
@@ -355,7 +359,7 @@ def texts_of(blocks: Iterable[Block]) -> Iterable[str]:
 
 
 def arguments_of(blocks: Iterable[Block], call_ids: frozenset[str] | None = None) -> Iterable[str]:
-    """All texts in the arguments of calls, or of these calls."""
+    """Yield all texts in the arguments of calls, or of these calls."""
     for block in blocks:
         if isinstance(block, ToolCallBlock) and (call_ids is None or block.call_id in call_ids):
             yield from _strings(block.arguments)
@@ -363,7 +367,7 @@ def arguments_of(blocks: Iterable[Block], call_ids: frozenset[str] | None = None
 
 
 def is_forgotten(node: Node) -> bool:
-    """True if nothing is left to forget in the node."""
+    """Return True if nothing is left to forget in the node."""
     return node.error is None and all(map(_is_bare, node.blocks))
 
 
@@ -398,7 +402,7 @@ def without_result(block: ToolResultBlock) -> ToolResultBlock:
 
 
 def _without_text(node: Node) -> Iterable[Block]:
-    """The blocks that stay of a forgotten node: calls and results, which models must see in pairs, say no more."""
+    """Yield the remaining blocks of a forgotten node: calls and results, which models need in pairs, without text."""
     first = next((block for block in node.blocks if isinstance(block, TextBlock)), None)
     if node.role in ("user", "assistant"):
         yield TextBlock(
@@ -414,7 +418,7 @@ def _without_text(node: Node) -> Iterable[Block]:
             case ToolResultBlock():
                 yield without_result(block)
             case RecallBlock(entries=entries):
-                yield RecallBlock(entries=tuple(msgspec.structs.replace(one, text=FORGOTTEN) for one in entries))
+                yield RecallBlock(entries=tuple(msgspec.structs.replace(entry, text=FORGOTTEN) for entry in entries))
             case SummaryBlock():
                 yield NoticeBlock(kind="model", data=SummaryForgotten())
             case NoticeBlock():
@@ -424,7 +428,7 @@ def _without_text(node: Node) -> Iterable[Block]:
 
 
 def _without_calls(blocks: Sequence[Block], call_ids: frozenset[str]) -> Iterable[Block]:
-    """A reply without these calls' arguments, and without its thinking, which is about them."""
+    """Yield a reply without these calls' arguments, and without its thinking, which is about them."""
     for block in blocks:
         match block:
             case ThinkingBlock():
@@ -436,9 +440,9 @@ def _without_calls(blocks: Sequence[Block], call_ids: frozenset[str]) -> Iterabl
 
 
 def calls_of(ask: Ask) -> tuple[str, ...]:
-    """The ids of the calls that it is about."""
+    """Return the ids of the calls that it is about."""
     named = (ask.call_id, ask.approval and ask.approval.call_id, ask.unknown and ask.unknown.call_id)
-    return tuple(one for one in named if one)
+    return tuple(call_id for call_id in named if call_id)
 
 
 def _bare_approval(approval: Approval) -> Approval:

@@ -33,7 +33,7 @@ class PictureNotLoaded(EngineError):
 
 
 async def load_picture(params: PictureLoadParams, own_port: int | None, ca_file: str) -> PictureLoadResult:
-    """Raises `PictureNotLoaded`. `own_port` is that of the engine's server."""
+    """Load a picture. Raises `PictureNotLoaded`. `own_port` is that of the engine's server."""
     guard = _Clicked(own_port, params.allowed_host)
     url = params.url.partition("#")[0]
     try:
@@ -79,8 +79,8 @@ class _Clicked:
             parse_address(url)
         except Malformed as problem:
             return str(problem)
-        found = judge_address(url, AddressRules(allowed=(), own_port=self.own_port))
-        return found.reason if found.verdict == "deny" else None
+        judgement = judge_address(url, AddressRules(allowed=(), own_port=self.own_port))
+        return judgement.reason if judgement.verdict == "deny" else None
 
     def connection_refusal(
         self, tool: str, host: str, port: int, resolved: Sequence[str], approved: Sequence[str] = ()
@@ -93,12 +93,12 @@ class _Clicked:
             return "the engine's own port is closed"
         if any(map(is_link_local, resolved)):
             return "it leads to a link-local address"
-        inside = [one for one in resolved if not is_public(one)]
-        place = f"{literal}:{port}"
-        if not inside or place == self.allowed_host:
+        inside = [ip_address for ip_address in resolved if not is_public(ip_address)]
+        address = f"{literal}:{port}"
+        if not inside or address == self.allowed_host:
             return None
         where = f"it leads to {inside[0]}, inside the local network or this machine"
         if self.allowed_host:
             return f"{where}, and you allowed {self.allowed_host} alone"
-        self.private_host = place
+        self.private_host = address
         return where

@@ -31,18 +31,18 @@ class ContentPiece(msgspec.Struct):
 
 
 def blocks_of(pieces: Iterable[ContentPiece], context: ImportContext, call_id: str = "") -> tuple[Block, ...]:
-    """The blocks of a person's or an agent's message; `call_id` is for calls without an id."""
+    """Return the blocks of a person's or an agent's message; `call_id` is for calls without an id."""
     return tuple(block for piece in pieces for block in _blocks(piece, context, call_id))
 
 
 def text_of(piece: ContentPiece, context: ImportContext) -> tuple[str, tuple[ImageBlock, ...]]:
-    """A tool result: its text and its pictures."""
+    """Return a tool result: its text and its pictures."""
     if isinstance(piece.content, str):
         return piece.content, ()
     texts: list[str] = []
     images: list[ImageBlock] = []
-    for one in piece.content if isinstance(piece.content, list) else ():
-        match one:
+    for part in piece.content if isinstance(piece.content, list) else ():
+        match part:
             case {"type": "text", "text": str(text)}:
                 texts.append(text)
             case {"type": "image", "source": {"data": str(data)}} | {"type": "image", "data": str(data)}:
@@ -57,7 +57,7 @@ def text_of(piece: ContentPiece, context: ImportContext) -> tuple[str, tuple[Ima
 
 
 def call_arguments(arguments: JsonValue) -> JsonObject:
-    """A call's arguments, always as an object."""
+    """Return a call's arguments, always as an object."""
     return arguments if isinstance(arguments, dict) else {} if arguments is None else {"input": arguments}
 
 

@@ -37,7 +37,7 @@ class Archive:
             raise InvalidParams(f"it has more than {_MAX_FILES:,} files")
 
     def names(self) -> tuple[str, ...]:
-        """The files that may contain conversations."""
+        """Return the files that may contain conversations."""
         return tuple(sorted(name for name in self._members if name.endswith((".json", ".jsonl"))))
 
     def others(self) -> int:
@@ -45,7 +45,7 @@ class Archive:
 
     @contextmanager
     def unpacked(self, name: str, folder: Path) -> Generator[IO[bytes]]:
-        """A temporary copy on the disk of `folder`, deleted on exit."""
+        """Unpack a temporary copy on the disk of `folder`, deleted on exit."""
         with tempfile.TemporaryFile(dir=folder) as copy:
             size = 0
             packed = max(1, self._members[name].compress_size)
@@ -61,7 +61,7 @@ class Archive:
             yield copy
 
     def asset(self, beginning: str) -> bytes | None:
-        """An included picture; None if it is missing or too large."""
+        """Return an included picture; None if it is missing or too large."""
         names = (name for name in self._members if beginning and Path(name).name.startswith(beginning))
         name = next(names, None)
         if name is None or self._members[name].file_size > _MAX_ASSET_BYTES:

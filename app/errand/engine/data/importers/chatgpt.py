@@ -64,24 +64,24 @@ class _Conversation(msgspec.Struct):
 
 def read(documents: Documents, context: ImportContext) -> Iterator[ForeignConversation]:
     for data in documents:
-        found = context.record(data, _Conversation, "conversations")
-        if found is None:
+        exported = context.record(data, _Conversation, "conversations")
+        if exported is None:
             continue
-        source_id = found.conversation_id or found.id or next(iter(found.mapping), "")
+        source_id = exported.conversation_id or exported.id or next(iter(exported.mapping), "")
         conversation = ForeignConversation(
             source_id,
-            title=found.title or "",
-            created_at=moment(found.create_time),
-            updated_at=moment(found.update_time),
-            head_id=found.current_node,
+            title=exported.title or "",
+            created_at=moment(exported.create_time),
+            updated_at=moment(exported.update_time),
+            head_id=exported.current_node,
         )
-        for place_id, place in found.mapping.items():
-            conversation.add(_node(place_id, place, context))
+        for node_id, node in exported.mapping.items():
+            conversation.add(_node(node_id, node, context))
         yield conversation
 
 
 def _node(entry_id: str, entry: _TreeEntry, context: ImportContext) -> ForeignNode:
-    """A node without blocks for other entries: the root, ChatGPT's instructions to its model, unreadable messages."""
+    """Return a node, without blocks for other entries: the root, ChatGPT's instructions, unreadable messages."""
     nothing = ForeignNode(entry_id, entry.parent, "system", [])
     if bytes(entry.message) == b"null":
         return nothing
@@ -137,7 +137,7 @@ def _part(part: str | JsonObject | None, context: ImportContext) -> Iterator[Blo
             if part.strip():
                 yield TextBlock(text=part)
         case {"content_type": "image_asset_pointer", "asset_pointer": str(pointer)}:
-            yield from context.picture_beside(pointer.rpartition("/")[2])
+            yield from context.picture_from_file(pointer.rpartition("/")[2])
         case {"content_type": "audio_transcription", "text": str(text)}:
             yield TextBlock(text=text)
         case {"content_type": "audio_asset_pointer" | "real_time_user_audio_video_asset_pointer"}:
@@ -149,7 +149,7 @@ def _part(part: str | JsonObject | None, context: ImportContext) -> Iterator[Blo
 
 
 def _reply_blocks(message: _Message, context: ImportContext) -> Iterator[Block]:
-    """A message to a tool is a call: the code for Python, the query for the browser."""
+    """Yield a message to a tool is a call: the code for Python, the query for the browser."""
     if message.recipient in (None, "all"):
         yield from _blocks(message.content, context)
         return
@@ -159,7 +159,7 @@ def _reply_blocks(message: _Message, context: ImportContext) -> Iterator[Block]:
 
 
 def _result(message: _Message, entry: _TreeEntry, context: ImportContext) -> Iterator[Block]:
-    """A result follows its call, whose id is the id of the previous message."""
+    """Yield a result follows its call, whose id is the id of the previous message."""
     content = message.content
     texts = [part for part in content.parts if isinstance(part, str)] or [content.text or content.result or ""]
     for part in content.parts:

@@ -39,29 +39,29 @@ class _Conversation(msgspec.Struct):
 
 def read(documents: Documents, context: ImportContext) -> Iterator[ForeignConversation]:
     for data in documents:
-        found = context.record(data, _Conversation, "conversations")
-        if found is None:
+        exported = context.record(data, _Conversation, "conversations")
+        if exported is None:
             continue
         conversation = ForeignConversation(
-            found.uuid,
-            title=found.name or "",
-            created_at=moment(found.created_at),
-            updated_at=moment(found.updated_at),
-            head_id=found.current_leaf_message_uuid,
+            exported.uuid,
+            title=exported.name or "",
+            created_at=moment(exported.created_at),
+            updated_at=moment(exported.updated_at),
+            head_id=exported.current_leaf_message_uuid,
         )
-        _add(conversation, found, context)
+        _add(conversation, exported, context)
         yield conversation
 
 
-def _add(conversation: ForeignConversation, found: _Conversation, context: ImportContext) -> None:
+def _add(conversation: ForeignConversation, exported: _Conversation, context: ImportContext) -> None:
     before: str | None = None
-    for data in found.chat_messages:
+    for data in exported.chat_messages:
         message = context.record(data, _Message, "messages")
         if message is None:
             continue
         # Older exports have no parents: each message follows the previous one.
         chain = Chain(conversation, message.uuid, message.parent_message_uuid or before)
-        _add_message(chain, message, found.model or "", context)
+        _add_message(chain, message, exported.model or "", context)
         conversation.links[message.uuid] = chain.last_id
         before = message.uuid
 
@@ -91,7 +91,7 @@ def _text(message: _Message) -> tuple[Block, ...]:
 
 
 def _attachments(message: _Message, context: ImportContext) -> Iterator[Block]:
-    """The export has the text that Claude extracted from a file, never the file."""
+    """Yield the export has the text that Claude extracted from a file, never the file."""
     for attachment in message.attachments:
         if attachment.extracted_content:
             name = attachment.file_name or "Attached"

@@ -182,7 +182,7 @@ class _Session:
             self._user_message(line, line.uuid, line.message)
 
     def _program_line(self, line: _Line, uuid: str) -> None:
-        """What a person typed while the agent worked is an attachment; others tell the model about the program."""
+        """Add an attachment that a person typed while the agent worked; others describe the program to the model."""
         attachment = line.attachment
         if attachment is not None and attachment.type == "queued_command" and isinstance(attachment.prompt, str):
             self._add(uuid, "user", (TextBlock(text=attachment.prompt),), line)
@@ -253,7 +253,7 @@ class _Session:
         last.status, last.error = "cut", _STOPPED
 
     def _add(self, uuid: str, role: Role, blocks: tuple[Block, ...], line: _Line) -> ForeignNode:
-        """A node for the whole line, after what it follows."""
+        """Return a node for the whole line, after what it follows."""
         links = self.conversation.links
         node = ForeignNode(f"{uuid}:said", links[uuid], role, list(blocks), moment(line.timestamp))
         self.conversation.nodes.append(node)
@@ -275,9 +275,9 @@ class _Session:
     def _result_block(self, piece: ContentPiece, tool: str, line: _Line) -> ToolResultBlock:
         text, images = text_of(piece, self._context)
         if (persisted := _PERSISTED.match(text)) is not None:
-            text = self._whole_output(Path(persisted[1]).name) or text
-        found = _EXIT_CODE.match(text) if piece.is_error else None
-        details: JsonObject | None = {"exit_code": int(found[1])} if found is not None else None
+            text = self._full_output(Path(persisted[1]).name) or text
+        exit_match = _EXIT_CODE.match(text) if piece.is_error else None
+        details: JsonObject | None = {"exit_code": int(exit_match[1])} if exit_match is not None else None
         result = ToolResultBlock(
             call_id=piece.tool_use_id or "",
             tool=tool,
@@ -290,7 +290,7 @@ class _Session:
         called = self._sub_agent(agent_id) if isinstance(agent_id, str) else None
         return sub_agent_result(result, PROGRAM, called) if called is not None else result
 
-    def _whole_output(self, name: str) -> str | None:
+    def _full_output(self, name: str) -> str | None:
         folder = self._context.folder
         text = folder.claude_output(name) if folder is not None and self._outputs_left > 0 else None
         if text is None:
@@ -311,7 +311,7 @@ class _Session:
 
 
 def _link(path: Path, source_id: str, context: ImportContext) -> ForeignLink | None:
-    """The conversation in another file of the program."""
+    """Return the conversation in another file of the program."""
     try:
         with open_regular(path, follow_links=False) as file:
             conversation = _read_session(islice(documents(file, "lines"), _RECORDS_OF_TITLE), context).conversation
@@ -322,7 +322,7 @@ def _link(path: Path, source_id: str, context: ImportContext) -> ForeignLink | N
 
 
 def _description(path: Path) -> str:
-    """What the caller wrote above the task of a sub-agent."""
+    """Return the text that the caller wrote above the task of a sub-agent."""
     try:
         data = read_regular(path.with_suffix(".meta.json"), _MAX_META_BYTES, follow_links=False)
         return msgspec.json.decode(data, type=_Meta).description
@@ -341,12 +341,12 @@ def _pieces(message: _Message) -> list[ContentPiece]:
 
 
 def _remark_of(text: str) -> _Remark | None:
-    """None for a text that a person wrote."""
+    """Return None for a text that a person wrote."""
     beginning = text.lstrip()
     if beginning.startswith(_INTERRUPTED):
         return _Remark(interrupts=True)
     if beginning.startswith(("<command-name>", "<command-message>")):
-        name, arguments = _found(_COMMAND, text), _found(_ARGUMENTS, text)
+        name, arguments = _first_group(_COMMAND, text), _first_group(_ARGUMENTS, text)
         return _Remark(f"The person used {' '.join(part for part in (name, arguments) if part)}")
     if beginning.startswith("<bash-input>"):
         return _Remark(f"The person ran `{_inside('bash-input', text)}`")
@@ -360,9 +360,9 @@ def _remark_of(text: str) -> _Remark | None:
 
 
 def _inside(tag: str, text: str) -> str:
-    return _found(re.compile(rf"<{tag}>(.*?)</{tag}>", re.DOTALL), text)
+    return _first_group(re.compile(rf"<{tag}>(.*?)</{tag}>", re.DOTALL), text)
 
 
-def _found(pattern: re.Pattern[str], text: str) -> str:
+def _first_group(pattern: re.Pattern[str], text: str) -> str:
     match = pattern.search(text)
     return _ANSI.sub("", match[1]).strip()[:_MAX_REMARK_LENGTH] if match is not None else ""

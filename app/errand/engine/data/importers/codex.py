@@ -150,7 +150,7 @@ class _Session:
             self._context.skip("records that cannot be read")
 
     def named(self) -> ForeignConversation:
-        """The conversation with the title of its first text, which its forks and sub-agents have in other forms."""
+        """Return the conversation with the title of its first text, which forks and sub-agents have too."""
         conversation = self.conversation
         first = first_text(conversation)[:_MAX_TITLE_LENGTH]
         conversation.title = (
@@ -180,7 +180,7 @@ class _Session:
                 self._context.skip(f"records of the kind “{other[:40]}”")
 
     def _begin(self, facts: _Facts, timestamp: str | None) -> None:
-        """A forked session can also contain the heads of its ancestors: its own comes first."""
+        """Take the first head, its own: a forked session can also contain the heads of its ancestors."""
         conversation = self.conversation
         is_own = not conversation.source_id
         conversation.source_id = conversation.source_id or facts.id or ""
@@ -207,7 +207,7 @@ class _Session:
                 self.add(data, before)
 
     def _event(self, event: _Event, timestamp: str | None) -> None:
-        """The others repeat the items."""
+        """Add an event, unless it repeats items."""
         at = moment(timestamp)
         match event.type:
             case "task_complete" if event.error is not None:
@@ -273,8 +273,8 @@ class _Session:
         text, images, failed = self._output(item.output)
         call_id = item.call_id or ""
         tool = self._tools.get(call_id, "tool")
-        found = _EXIT_CODE.search(text[:500]) if tool == "exec_command" else None
-        exit_code = self._exit_codes.pop(call_id, int(found[1]) if found is not None else None)
+        exit_match = _EXIT_CODE.search(text[:500]) if tool == "exec_command" else None
+        exit_code = self._exit_codes.pop(call_id, int(exit_match[1]) if exit_match is not None else None)
         details: JsonObject | None = None if exit_code is None else {"exit_code": exit_code}
         failed = failed or bool(exit_code) or _UNSUPPORTED.match(text) is not None
         result = ToolResultBlock(call_id=call_id, tool=tool, text=text, is_error=failed, details=details, images=images)
@@ -293,8 +293,12 @@ class _Session:
             case {"content": str(text)}:
                 return text, (), output.get("success") is False
             case list():
-                texts = [text for one in output if isinstance(one, dict) and isinstance(text := one.get("text"), str)]
-                urls = [url for one in output if isinstance(one, dict) and isinstance(url := one.get("image_url"), str)]
+                texts = [
+                    text for part in output if isinstance(part, dict) and isinstance(text := part.get("text"), str)
+                ]
+                urls = [
+                    url for part in output if isinstance(part, dict) and isinstance(url := part.get("image_url"), str)
+                ]
                 images = tuple(image for url in urls for image in self._context.result_picture(url))
                 return "\n".join(texts), images, False
             case _:
@@ -302,7 +306,7 @@ class _Session:
 
 
 def _link(session_id: str, context: ImportContext) -> ForeignLink | None:
-    """The conversation of another session; None if its file is not here."""
+    """Return the conversation of another session; None if its file is not here."""
     file = context.folder.codex_session(session_id) if context.folder is not None else None
     if file is None:
         return None
@@ -316,10 +320,10 @@ def _link(session_id: str, context: ImportContext) -> ForeignLink | None:
 
 def _agent_id(text: str) -> str:
     try:
-        found = msgspec.json.decode(text, type=JsonObject).get("agent_id")
+        agent_id = msgspec.json.decode(text, type=JsonObject).get("agent_id")
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return ""
-    return found if isinstance(found, str) else ""
+    return agent_id if isinstance(agent_id, str) else ""
 
 
 def _as_task(block: Block) -> Block:

@@ -23,7 +23,7 @@ _MAX_STEPS = 20_000 * _STEPS
 
 @contextmanager
 def reading(path: Path) -> Generator[sqlite3.Connection]:
-    """Raises `InvalidParams` for a database that cannot be read."""
+    """Open a database to read. Raises `InvalidParams` if that fails."""
     try:
         with closing(_open(path)) as connection:
             connection.execute("BEGIN")
@@ -33,14 +33,14 @@ def reading(path: Path) -> Generator[sqlite3.Connection]:
 
 
 def tables(path: Path) -> Collection[str]:
-    """The names of its plain tables: a view or a virtual table could compute for ever."""
+    """Return the names of its plain tables: a view or a virtual table could compute for ever."""
     with reading(path) as connection:
-        found = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table' LIMIT 1000").fetchall()
-        return {row["name"] for row in found if "VIRTUAL" not in str(row["sql"]).upper().split("(")[0]}
+        rows = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table' LIMIT 1000").fetchall()
+        return {row["name"] for row in rows if "VIRTUAL" not in str(row["sql"]).upper().split("(")[0]}
 
 
 def as_bytes(data: object) -> bytes:
-    """A column may hold any type."""
+    """Return a column may hold any type."""
     return data.encode("utf-8", "replace") if isinstance(data, str) else data if isinstance(data, bytes) else b""
 
 
@@ -60,7 +60,7 @@ def _open(path: Path) -> sqlite3.Connection:
 
 
 def _limit_steps(connection: sqlite3.Connection) -> None:
-    """The statement that exceeds the limit raises `sqlite3.OperationalError`."""
+    """Limit the time of statements. One that exceeds it raises `sqlite3.OperationalError`."""
     steps = 0
 
     def step() -> int:

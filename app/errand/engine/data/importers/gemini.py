@@ -109,7 +109,7 @@ def read(lines: Documents, context: ImportContext) -> Iterator[ForeignConversati
 class _Session:
     """`_messages` are the raw records by id, in the order of the session.
 
-    `_copies` are ids of messages that repeat others after a summary, `_kept` the first of them by the summary's id.
+    `_copies` are ids of messages that repeat others after a summary, `_first_sent` their first by the summary's id.
     """
 
     def __init__(self, context: ImportContext) -> None:
@@ -117,7 +117,7 @@ class _Session:
         self._head = _Head()
         self._messages: dict[str, bytes] = {}
         self._copies: set[str] = set()
-        self._kept: dict[str, bytes] = {}
+        self._first_sent: dict[str, bytes] = {}
 
     def add_line(self, data: bytes) -> None:
         line = self._context.record(data, _Line, "records")
@@ -133,7 +133,7 @@ class _Session:
             self._set(data)
 
     def _set(self, data: bytes | msgspec.Raw) -> None:
-        """The first start applies, and the last of all else."""
+        """Apply a head: the first start counts, and the last value of all else."""
         head = self._context.record(data, _Head, "records")
         if head is None:
             return
@@ -155,7 +155,7 @@ class _Session:
                 self._copies.add(line.id)
                 follows += 1
                 if follows > 1:  # the first one acknowledges the summary
-                    self._kept.setdefault(summary_id, bytes(message))
+                    self._first_sent.setdefault(summary_id, bytes(message))
                 continue
             self._messages[line.id] = bytes(message)
             if _SUMMARY.encode() in bytes(message) and self._text_of(message)[1].startswith(_SUMMARY):
@@ -165,8 +165,8 @@ class _Session:
         ids = list(self._messages)
         removed = ids[ids.index(message_id) :] if message_id in self._messages else ids
         self._context.skip("messages that were taken back", len(removed))
-        for one in removed:
-            del self._messages[one]
+        for removed_id in removed:
+            del self._messages[removed_id]
 
     def conversation(self) -> ForeignConversation:
         head = self._head
@@ -184,13 +184,13 @@ class _Session:
             message = self._context.record(data, _Message, "messages")
             if message is None:
                 continue
-            kept = self._kept.get(message_id)
+            sent_data = self._first_sent.get(message_id)
             before[message.type, _text(_parts(message.content)).strip()] = chain.last_id
-            self._add(message, chain, before.get(self._text_of(kept)) if kept is not None else None)
+            self._add(message, chain, before.get(self._text_of(sent_data)) if sent_data is not None else None)
         return conversation
 
     def _text_of(self, data: bytes | msgspec.Raw) -> tuple[str, str]:
-        """The kind and the text of a message."""
+        """Return the kind and the text of a message."""
         message = self._context.silent().record(data, _Message, "messages") or _Message()
         return message.type, _text(_parts(message.content)).strip()
 
@@ -238,7 +238,7 @@ class _Session:
                 chain.result(self._result(call), moment(call.timestamp) or at)
 
     def _blocks(self, message: _Message) -> Iterator[Block]:
-        """What a person typed. Files they named are in `content` alone, between lines of the program."""
+        """Return the text that a person typed. Named files are only in `content`, between lines of the program."""
         parts = _parts(message.content)
         if any(part.function_response is not None for part in parts):
             return
@@ -257,8 +257,8 @@ class _Session:
     def _result(self, call: _Call) -> ToolResultBlock:
         texts: list[str] = []
         images: list[ImageBlock] = []
-        for one in call.result if isinstance(call.result, list) else [call.result]:
-            match one:
+        for part in call.result if isinstance(call.result, list) else [call.result]:
+            match part:
                 case {"functionResponse": {"response": {"output": str(text)}}}:
                     texts.append(text)
                 case {"functionResponse": {"response": {"error": str(text)}}} | {"text": str(text)} | str(text):
@@ -270,9 +270,9 @@ class _Session:
                 case _:
                     self._context.skip("results that cannot be read")
         text = "\n".join(texts)
-        found = _EXIT_CODE.search(text) if call.name == "run_shell_command" else None
-        details: JsonObject | None = {"exit_code": int(found[1])} if found is not None else None
-        failed = call.status in ("error", "cancelled") or (found is not None and int(found[1]) != 0)
+        exit_match = _EXIT_CODE.search(text) if call.name == "run_shell_command" else None
+        details: JsonObject | None = {"exit_code": int(exit_match[1])} if exit_match is not None else None
+        failed = call.status in ("error", "cancelled") or (exit_match is not None and int(exit_match[1]) != 0)
         result = ToolResultBlock(
             call_id=call.id, tool=call.name, text=text, is_error=failed, details=details, images=tuple(images)
         )
@@ -286,12 +286,12 @@ def _called(caller_id: str, agent_id: str, context: ImportContext) -> ForeignLin
 
 
 def _caller(context: ImportContext) -> ForeignLink | None:
-    """The session that called this one; None if its files are not here."""
+    """Return the session that called this one; None if its files are not here."""
     return _link(context.folder.gemini_caller(), context) if context.folder is not None else None
 
 
 def _link(files: Iterable[IO[bytes]], context: ImportContext) -> ForeignLink | None:
-    """The first of the files in which something was said: gemini-cli begins another when a session is resumed."""
+    """Return the first file with messages: gemini-cli begins another file when a session is resumed."""
     for file in files:
         with file:
             session = _Session(context.silent())

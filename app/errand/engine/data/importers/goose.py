@@ -141,7 +141,7 @@ class Session:
         is_called: bool,
         caller: ForeignLink | None,
     ) -> None:
-        """What is known of the session as a whole. `is_called`: an agent wrote its first message."""
+        """Begin the session. `is_called`: an agent wrote its first message."""
         conversation = self.conversation
         conversation.source_id, conversation.title, conversation.folder = source_id, title, folder
         conversation.created_at, conversation.updated_at, conversation.caller = created_at, updated_at, caller
@@ -166,7 +166,7 @@ class Session:
             self._chain.agent(blocks, at, (metadata.inference or _Inference()).requested_model or "")
 
     def _task(self, blocks: tuple[Block, ...]) -> tuple[Block, ...]:
-        """Texts that another agent wrote say so."""
+        """Return the blocks; texts that another agent wrote say so."""
         if not self._is_called:
             return blocks
         return tuple(
@@ -196,10 +196,10 @@ class Session:
                 self._context.skip(f"contents of the kind “{other[:40]}”")
 
     def _call(self, call_id: str, call: _Call) -> ToolCallBlock:
-        wanted = call.value or _CallValue()
-        self._tools[call_id] = wanted.name
+        value = call.value or _CallValue()
+        self._tools[call_id] = value.name
         return ToolCallBlock(
-            call_id=call_id, tool=wanted.name, arguments=call_arguments(wanted.arguments), invalid=call.error
+            call_id=call_id, tool=value.name, arguments=call_arguments(value.arguments), invalid=call.error
         )
 
     def _result(self, piece: Piece) -> ToolResultBlock:
@@ -232,7 +232,7 @@ def _details(value: JsonObject) -> JsonObject | None:
 
 
 def _is_compaction(message: Message) -> bool:
-    """The command that asked for a compaction, or goose's word that it is done: the summary says as much."""
+    """Return the command that asked for a compaction, or goose's word that it is done: the summary says as much."""
     if message.metadata.agent_visible or len(message.content) != 1:
         return False
     text = (message.content[0].text or "").strip()

@@ -34,7 +34,7 @@ _SUB_AGENT = "sub_agent"
 
 
 def sessions(path: Path) -> list[tuple[str, int]]:
-    """The id of each session that no other called, and when it changed, in milliseconds since 1970.
+    """Return the id of each session that no other called, and when it changed, in milliseconds since 1970.
 
     Raises `InvalidParams` as `read` does.
     """
@@ -49,7 +49,7 @@ def sessions(path: Path) -> list[tuple[str, int]]:
 
 
 def read(path: Path, context: ImportContext, only: Collection[str] | None = None) -> Iterator[ForeignConversation]:
-    """The sessions, or those of the ids `only`. Raises `InvalidParams` for a database that cannot be read."""
+    """Yield the sessions, or those of the ids `only`. Raises `InvalidParams` for a database that cannot be read."""
     with reading(path) as connection:
         query = _session_query(connection)
         every = connection.execute(f"{query} ORDER BY created_at, id LIMIT ?", (MAX_SESSIONS,)).fetchall()
@@ -70,8 +70,8 @@ def _conversation(
         return None
 
     def find(session_id: str) -> ForeignLink | None:
-        found = connection.execute(f"{_session_query(connection)} WHERE id = ?", (session_id,)).fetchone()
-        return _link(found) if found is not None else None
+        session_row = connection.execute(f"{_session_query(connection)} WHERE id = ?", (session_id,)).fetchone()
+        return _link(session_row) if session_row is not None else None
 
     session = Session(context, find)
     is_called = row["session_type"] == _SUB_AGENT
@@ -90,8 +90,10 @@ def _conversation(
         f"{query} WHERE session_id = ? ORDER BY created_timestamp, messages.id", (row["id"],)
     ):
         pieces = context.record(as_bytes(record["content_json"]), list[Piece], "messages")
-        kept = record["metadata_json"]
-        metadata = context.record(as_bytes(kept), Metadata, "messages") if kept is not None else Metadata()
+        metadata_json = record["metadata_json"]
+        metadata = (
+            context.record(as_bytes(metadata_json), Metadata, "messages") if metadata_json is not None else Metadata()
+        )
         if pieces is not None and metadata is not None:
             created = record["created_timestamp"]
             at = created if isinstance(created, int | float) else None
@@ -103,10 +105,10 @@ def _session_query(connection: sqlite3.Connection) -> str:
     return f"SELECT substr(id, 1, 200) AS id, {_columns(connection, 'sessions', _SESSION_COLUMNS)} FROM sessions"
 
 
-def _columns(connection: sqlite3.Connection, table: str, wanted: dict[str, str]) -> str:
-    """A select list: the columns that the table has, and constants in place of the others."""
+def _columns(connection: sqlite3.Connection, table: str, constants: dict[str, str]) -> str:
+    """Return a select list: the columns that the table has, and constants in place of the others."""
     there = {row["name"] for row in connection.execute(f"PRAGMA table_info({table})")}
-    return ", ".join(f"{name if name in there else constant} AS {name}" for name, constant in wanted.items())
+    return ", ".join(f"{name if name in there else constant} AS {name}" for name, constant in constants.items())
 
 
 def _link(row: sqlite3.Row) -> ForeignLink:

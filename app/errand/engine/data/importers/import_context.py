@@ -44,7 +44,7 @@ class ImportContext:
         self._skipped[kind] += count
 
     def silent(self) -> "ImportContext":
-        """Without counting and other sessions, to look at a session that is imported elsewhere."""
+        """Return a context without counts and other sessions, to look at a session that is imported elsewhere."""
         return ImportContext(self._attachments, self._asset, Counter())
 
     def record(self, data: bytes | msgspec.Raw, shape: type[T], kind: str) -> T | None:
@@ -59,18 +59,18 @@ class ImportContext:
         """Store a picture from base64 or a `data:` URL like an attached one. Empty if it is not a picture."""
         return self._store_picture(_decoded(data), name)
 
-    def picture_beside(self, beginning: str) -> tuple[ImageBlock, ...]:
+    def picture_from_file(self, beginning: str) -> tuple[ImageBlock, ...]:
         """Store a picture from an included file."""
         return self._store_picture(self._asset(beginning), "")
 
     def result_picture(self, data: str) -> tuple[ImageBlock, ...]:
-        """A picture embedded in the record, as in tool results."""
-        found = _decoded(data)
-        kind = media_type(found) if found else ""
-        if found is None or not kind:
+        """Return a picture embedded in the record, as in tool results."""
+        picture = _decoded(data)
+        kind = media_type(picture) if picture else ""
+        if picture is None or not kind:
             self.skip("pictures")
             return ()
-        return (ImageBlock(media_type=kind, data=base64.b64encode(found).decode()),)
+        return (ImageBlock(media_type=kind, data=base64.b64encode(picture).decode()),)
 
     def _store_picture(self, data: bytes | None, name: str) -> tuple[ImageBlock, ...]:
         kind = media_type(data) if data else ""

@@ -23,7 +23,7 @@ _FIRST = re.compile(rb"[^\s\xef\xbb\xbf]")
 
 
 def documents(file: IO[bytes], shape: Shape) -> Documents:
-    """Raises `InvalidParams` if the file ends within a document, or if one exceeds the limits."""
+    """Yield the documents. Raises `InvalidParams` if the file ends within one, or if one exceeds the limits."""
     return _lines(file) if shape == "lines" else _elements(file)
 
 
@@ -53,9 +53,9 @@ def _elements(file: IO[bytes]) -> Documents:
         if not is_begun and (first := _FIRST.search(text)) is not None:
             # A file with an object instead of an array is one document.
             is_begun, outer = True, 0 if first[0] == b"{" else 1
-        while (found := _TO_BRACKET.match(text, position)) is not None:
-            position = found.end()
-            if found[1] in b"[{":
+        while (bracket := _TO_BRACKET.match(text, position)) is not None:
+            position = bracket.end()
+            if bracket[1] in b"[{":
                 start, opened = (position - 1, 0) if depth == outer else (start, opened + 1)
                 depth += 1
                 if opened > MAX_VALUES:

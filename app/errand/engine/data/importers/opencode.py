@@ -156,7 +156,7 @@ class Session:
         results.clear()
 
     def _result(self, part: Part) -> ToolResultBlock | None:
-        """None for a call without an end."""
+        """Return None for a call without an end."""
         state = part.state
         if state is None or state.status not in ("completed", "error"):
             return None
@@ -177,7 +177,7 @@ class Session:
 
 
 def _end(info: Info) -> tuple[NodeStatus, str] | None:
-    """How a reply ended that did not end well."""
+    """Return how a failed reply ended."""
     if info.error is not None:
         status: NodeStatus = "cut" if info.error.name in _ABORTED else "failed"
         return status, info.error.data.message or info.error.name

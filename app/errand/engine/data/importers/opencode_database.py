@@ -37,7 +37,7 @@ _PARTS = "SELECT message_id, data FROM part WHERE session_id = ? ORDER BY messag
 
 
 def sessions(path: Path) -> list[tuple[str, int]]:
-    """The id of each session that no other called, and when it changed, in milliseconds since 1970.
+    """Return the id of each session that no other called, and when it changed, in milliseconds since 1970.
 
     Raises `InvalidParams` as `read` does.
     """
@@ -49,10 +49,10 @@ def sessions(path: Path) -> list[tuple[str, int]]:
 
 
 def read(path: Path, context: ImportContext, only: Collection[str] | None = None) -> Iterator[ForeignConversation]:
-    """The sessions, or those of the ids `only`. Raises `InvalidParams` for a database that cannot be read."""
+    """Yield the sessions, or those of the ids `only`. Raises `InvalidParams` for a database that cannot be read."""
     with reading(path) as connection:
         every = [row["id"] for row in connection.execute(_IDS, (MAX_SESSIONS,))]
-        for session_id in every if only is None else [one for one in every if one in only]:
+        for session_id in every if only is None else [session_id for session_id in every if session_id in only]:
             row = connection.execute(_SESSION, (session_id,)).fetchone()
             conversation = _conversation(connection, row, context) if row is not None else None
             if conversation is not None:
@@ -74,7 +74,9 @@ def _conversation(
         "parentID": row["parent_id"],
     }
     try:
-        session = Session(msgspec.convert(facts, Info), context, lambda session_id: _found(connection, session_id))
+        session = Session(
+            msgspec.convert(facts, Info), context, lambda session_id: _find_session(connection, session_id)
+        )
     except msgspec.ValidationError:
         context.skip("sessions that cannot be read")
         return None
@@ -90,7 +92,7 @@ def _conversation(
     return session.conversation
 
 
-def _found(connection: sqlite3.Connection, session_id: str) -> ForeignLink | None:
+def _find_session(connection: sqlite3.Connection, session_id: str) -> ForeignLink | None:
     row = connection.execute(_FIND, (session_id,)).fetchone()
     if row is None or not isinstance(row["time_created"], int | float):
         return None

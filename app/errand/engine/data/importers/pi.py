@@ -95,7 +95,7 @@ def read(documents: Documents, context: ImportContext) -> Iterator[ForeignConver
 
 
 def _node(entry_id: str, parent_id: str | None, entry: _Entry, context: ImportContext) -> ForeignNode:
-    """A node without blocks for entries that are not messages."""
+    """Return a node without blocks for entries that are not messages."""
     message = entry.message
     if entry.type != "message" or message is None:
         if entry.type in ("compaction", "branch_summary", "custom_message"):

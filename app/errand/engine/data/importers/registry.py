@@ -84,16 +84,23 @@ GOOSE_DATABASE = DatabaseFormat(
     goose.PROGRAM, "sessions.db", goose_database.TABLES, goose_database.sessions, goose_database.read
 )
 DATABASES = (OPENCODE_DATABASE, GOOSE_DATABASE)
-PROGRAMS = tuple(dict.fromkeys(one.program for one in FORMATS))
+PROGRAMS = tuple(dict.fromkeys(known_format.program for known_format in FORMATS))
 
 
 def format_of(head: bytes) -> Format | None:
     """Detect the format by the content, whatever the file's name."""
     begins = head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
-    return next((one for one in FORMATS if one.begins == begins and all(sign.search(head) for sign in one.signs)), None)
+    return next(
+        (
+            known_format
+            for known_format in FORMATS
+            if known_format.begins == begins and all(sign.search(head) for sign in known_format.signs)
+        ),
+        None,
+    )
 
 
 def database_format_of(path: Path) -> DatabaseFormat | None:
     """Detect the format by the tables. Raises `InvalidParams` for a database that cannot be read."""
     there = set(tables(path))
-    return next((one for one in DATABASES if there.issuperset(one.tables)), None)
+    return next((known_format for known_format in DATABASES if there.issuperset(known_format.tables)), None)

@@ -35,16 +35,16 @@ class SessionFolder:
         every = [folder.glob(name)]
         if is_dated and len(folder.parts) > _DATE_FOLDERS:
             every.append(folder.parents[_DATE_FOLDERS - 1].glob(f"*/*/*/{name}"))
-        for found in (file for files in every for file in files):
+        for file in (file for files in every for file in files):
             try:
-                if not any(parent.is_symlink() for parent in (found, *found.parents[:_DATE_FOLDERS])):
-                    return open_regular(found, follow_links=False)
+                if not any(parent.is_symlink() for parent in (file, *file.parents[:_DATE_FOLDERS])):
+                    return open_regular(file, follow_links=False)
             except OSError:
                 continue
         return None
 
     def gemini_sub_agent(self, session_id: str, agent_id: str) -> IO[bytes] | None:
-        """The file of a sub-agent that the session called."""
+        """Return the file of a sub-agent that the session called."""
         folder = self.path.parent / session_id
         if not (_ID.fullmatch(session_id) and _ID.fullmatch(agent_id)) or folder.is_symlink():
             return None
@@ -54,7 +54,7 @@ class SessionFolder:
             return None
 
     def gemini_caller(self) -> Iterator[IO[bytes]]:
-        """The files of the session that called this sub-agent, oldest first: their names end with parts of its id."""
+        """Yield the files of the session that called this sub-agent, oldest first, named by parts of its id."""
         name = self.path.parent.name
         if not _ID.fullmatch(name):
             return
@@ -65,7 +65,7 @@ class SessionFolder:
                 continue
 
     def claude_output(self, name: str) -> str | None:
-        """A long output that Claude Code put into a file of the session; None if it is not there."""
+        """Return a long output that Claude Code put into a file of the session; None if it is not there."""
         file = self._claude_folder() / "tool-results" / name
         if not _FILE.fullmatch(name) or any(part.is_symlink() for part in (file, *file.parents[:2])):
             return None
@@ -78,14 +78,14 @@ class SessionFolder:
         return text if size <= _MAX_OUTPUT_LENGTH else f"{text}\n\n[{size:,} bytes; the rest was not imported]"
 
     def claude_sub_agents(self) -> list[Path]:
-        """The files of the session's sub-agents."""
+        """Return the files of the session's sub-agents."""
         folder = self._claude_folder() / "subagents"
         if folder.is_symlink() or folder.parent.is_symlink():
             return []
         return sorted(islice((file for file in folder.glob("agent-*.jsonl") if not file.is_symlink()), _MAX_SUB_AGENTS))
 
     def claude_caller(self) -> Path | None:
-        """The file of the session that called this sub-agent."""
+        """Return the file of the session that called this sub-agent."""
         folder = self.path.parent.parent
         caller = folder.with_name(f"{folder.name}.jsonl")
         return caller if caller.is_file() and not caller.is_symlink() else None
