@@ -40,6 +40,16 @@ _BEFORE_ESCAPE = "\\%&"
 _SIGN = re.compile(r"[\\%&]")
 
 
+def short_line(text: str, max_length: int, redact: Callable[[str], str], max_read: int = 2_000) -> str:
+    """Return the beginning of a text as one line of at most `max_length` characters, without keys.
+
+    Keys are recognised only as a whole, so they are removed before the line is cut. Only the first `max_read`
+    characters are looked at: to search all of a long text would take seconds.
+    """
+    line = redact(" ".join(text[:max_read].split()))
+    return line if len(line) <= max_length else f"{line[: max_length - 1].rstrip()}…"
+
+
 def redact_json(value: JsonValue, redact: Callable[[str], str]) -> JsonValue:
     """The value with redacted texts; names of fields stay. May take long: call it in a thread."""
     match value:

@@ -14,9 +14,10 @@ from errand.engine.core.messages import AssistantMessage
 from errand.engine.models.rate_limit_reset import asked_wait, seconds_to_reset
 from errand.engine.models.refusal_text import has_no_quota, is_too_long, refusal_text, refused_fields, required_fields
 from errand.protocol.base import JsonValue
-from errand.text.redaction import redact
+from errand.text.redaction import redact, short_line
 
 ABORTED = "Request was aborted"
+_MAX_ERROR_LENGTH = 300
 
 _OF_FIELDS = frozenset({400, 404, 415, 422, 500, 501})
 _RETRIED = frozenset({408, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})
@@ -246,8 +247,7 @@ def _field_failure(title: str, status: int, refusal: str, quoted: str) -> Attemp
 def error_text(body: bytes) -> str:
     """Return the error message of a body, in one line of at most 300 characters, with keys redacted."""
     text = _message(body) or body[:4000].decode("utf-8", "replace")
-    line = " ".join(redact(text).split())
-    return line if len(line) <= 300 else line[:299] + "…"
+    return short_line(text, _MAX_ERROR_LENGTH, redact, max_read=4_000)
 
 
 def _rate_limited(title: str, wait: float | None, quoted: str, message: str) -> AttemptFailure:

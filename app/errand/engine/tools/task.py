@@ -23,7 +23,7 @@ from errand.engine.tools.base import (
 from errand.protocol.base import JsonObject
 from errand.protocol.blocks import CallDisplay
 from errand.protocol.tasks import Task, TaskStopReason
-from errand.text.redaction import redact
+from errand.text.redaction import redact, short_line
 from errand.text.translation import marked
 
 MAX_DEPTH = 3
@@ -114,8 +114,7 @@ class TaskTool:
 
 def one_line_title(text: str) -> str:
     """The text as a short line, without keys, which are recognized before the line is cut."""
-    line = redact(" ".join(text.split()))
-    return line if len(line) <= _MAX_TITLE_LENGTH else f"{line[: _MAX_TITLE_LENGTH - 1]}…"
+    return short_line(text, _MAX_TITLE_LENGTH, redact)
 
 
 def _result(ended: Task) -> ToolResult:

@@ -26,7 +26,7 @@ from errand.protocol.blocks import NoticeBlock as Notice
 from errand.protocol.blocks import ToolResultBlock as Result
 from errand.protocol.context import ContextItem, ContextPart
 from errand.protocol.conversations import Node
-from errand.text.redaction import redact
+from errand.text.redaction import redact, short_line
 
 # Typical of English, code and JSON with OpenAI's tokenizers; used until the first reply reports a count.
 _TOKENS_A_CHARACTER = 1 / 4
@@ -109,7 +109,7 @@ def _size_of_messages(messages: tuple[ModelMessage, ...], after: int) -> _Messag
         before.results + sum(results),
         before.calls + len(results),
     )
-    _message_sizes.put(messages, size, known=known)
+    _message_sizes.put(messages, size, covered=known)
     return size
 
 
@@ -156,8 +156,7 @@ def _part_of_node(node: Node, kept: Collection[str]) -> ContextPart:
 
 
 def _beginning(node: Node) -> str:
-    text = redact(" ".join(" ".join(_block_text(block) for block in node.blocks).split()))
-    return text if len(text) <= _MAX_LABEL_LENGTH else f"{text[: _MAX_LABEL_LENGTH - 1]}…"
+    return short_line(" ".join(_block_text(block) for block in node.blocks), _MAX_LABEL_LENGTH, redact)
 
 
 def _block_text(

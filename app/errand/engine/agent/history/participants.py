@@ -15,12 +15,11 @@ from errand.engine.tools.call_display import display_of
 from errand.protocol.agents import Agent, Personality
 from errand.protocol.blocks import TextBlock, ToolCallBlock, ToolResultBlock
 from errand.protocol.conversations import FormerAgent, Node, TurnTaking
-from errand.text.redaction import redact
+from errand.text.redaction import redact, short_line
 
 _MAX_NAME_LENGTH = 60
 
 _MAX_LINE_LENGTH = 200
-_MAX_READ = 2_000
 
 
 def unused_name(wanted: str, taken: Iterable[str]) -> str:
@@ -174,9 +173,8 @@ def _call_line(call: ToolCallBlock, result: ToolResultBlock | None) -> str:
     return f"(used {call.tool} {_shorten(given)}: {came})"
 
 
-def _shorten(given: str) -> str:
-    line = redact(" ".join(given[:_MAX_READ].split()))
-    return line if len(line) <= _MAX_LINE_LENGTH else line[:_MAX_LINE_LENGTH] + "…"
+def _shorten(text: str) -> str:
+    return short_line(text, _MAX_LINE_LENGTH, redact)
 
 
 def _root(agent: Agent) -> str:

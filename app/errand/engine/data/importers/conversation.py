@@ -18,13 +18,13 @@ from errand.protocol.base import JsonObject
 from errand.protocol.blocks import Block, NoticeBlock, SummaryBlock, TextBlock, ToolCallBlock, ToolResultBlock
 from errand.protocol.conversations import Conversation, Node, NodeStatus, Role
 from errand.system.paths import Paths
-from errand.text.redaction import redact
+from errand.text.redaction import redact, short_line
 
 # Larger numbers are milliseconds: in seconds this is the year 5138.
 _MAX_SECONDS = 100_000_000_000
 
 _MAX_TITLE_LENGTH = 80
-_MAX_READ = 2_000
+_MAX_OWN_TITLE_LENGTH = 500
 _MAX_ERROR_LENGTH = 2_000
 _EPOCH = datetime.fromtimestamp(0, UTC)
 
@@ -75,7 +75,7 @@ class ForeignConversation:
     links: dict[str, str | None] = field(default_factory=dict[str, str | None])
 
     def add(self, node: ForeignNode) -> None:
-        """A node without content becomes a link."""
+        """Add a node. One without content becomes a link."""
         if node.blocks or node.error:
             self.nodes.append(node)
         else:
@@ -109,7 +109,7 @@ class Chain:
         self._add("tool_result", (block,), at, "")
 
     def summary(self, text: str, at: datetime | None, model: str = "", until: str | None = None) -> None:
-        """What the program told the model in place of all that was said before, or `until` this node."""
+        """Add the summary that replaced, for the model, all messages before, or those `until` this node."""
         if text.strip() and self.last_id is not None:
             nodes = self._conversation.nodes
             count = self._count if until is None else [node.id for node in nodes].index(until) + 1
@@ -132,7 +132,7 @@ class Chain:
         self._open = None
 
     def remark(self, text: str, at: datetime | None) -> None:
-        """What the person did in the program, which is no message to the agent."""
+        """Add an action of the person in the program, which is not a message to the agent."""
         self._add("system", (NoticeBlock(kind="info", text=text),), at, "")
 
     def fail(self, status: NodeStatus, error: str, at: datetime | None, model: str) -> None:
@@ -172,12 +172,12 @@ def moment(value: str | float | None) -> datetime | None:
 
 
 def conversation_id(program: str, source_id: str, created_at: datetime | None) -> str:
-    """The id that the program's conversation `source_id` has here."""
+    """Return the id that the program's conversation `source_id` has here."""
     return _id("conv", created_at or _EPOCH, program, source_id)
 
 
 def sub_agent_result(block: ToolResultBlock, program: str, called: ForeignLink) -> ToolResultBlock:
-    """The result of a call that started a sub-agent, with the conversation of that."""
+    """Return the result of a call that started a sub-agent, with the conversation of that."""
     title = " ".join(called.title.split())[:_MAX_TITLE_LENGTH]
     details: JsonObject = {"conversation_id": conversation_id(program, called.source_id, called.created_at)}
     return msgspec.structs.replace(block, summary=f"its own conversation: {title}", details=details)
@@ -222,7 +222,7 @@ def to_bundle(foreign: ForeignConversation, program: str, paths: Paths) -> Bundl
 
 
 def _add_caller(foreign: ForeignConversation, caller: ForeignLink, program: str) -> None:
-    """A first node that names the conversation that called this one."""
+    """Add a first node that names the conversation that called this one."""
     link = conversation_id(program, caller.source_id, caller.created_at)
     text = f"A sub-agent of the conversation “{' '.join(caller.title.split())[:_MAX_TITLE_LENGTH]}” ({link})."
     first_id = "caller"
@@ -261,13 +261,13 @@ def _with_our_id(block: Block, foreign: ForeignConversation, ids: dict[str, str]
 
 
 def _id(kind: str, at: datetime, *names: str) -> str:
-    """An id in our format, with a digest instead of random digits."""
+    """Return an id in our format, with a digest instead of random digits."""
     digest = hashlib.sha256("\0".join(names).encode("utf-8", "replace")).hexdigest()
     return f"{kind}_{max(0, int(at.timestamp() * 1000)):011x}{digest[:12]}"
 
 
 def _nearest(record_id: str | None, foreign: ForeignConversation, ids: dict[str, str]) -> str | None:
-    """The node of a record, or its nearest preceding node; None at the beginning, and for a cycle."""
+    """Return the node of a record, or its nearest preceding node; None at the beginning, and for a cycle."""
     passed: set[str] = set()
     while record_id is not None and record_id not in ids and record_id not in passed:
         passed.add(record_id)
@@ -286,14 +286,15 @@ def _author(node: ForeignNode, agent_id: str) -> str:
 
 
 def _title(foreign: ForeignConversation) -> str:
-    """The title without keys, which are recognized before a line is cut."""
+    """Return the title without keys, which are recognized before a line is cut."""
     texts = (block.text for node in foreign.nodes for block in node.blocks if isinstance(block, TextBlock))
-    given = redact(" ".join(foreign.title[:_MAX_READ].split()))[:500]
-    return given or redact(" ".join(next(texts, "")[:_MAX_READ].split()))[:_MAX_TITLE_LENGTH]
+    return short_line(foreign.title, _MAX_OWN_TITLE_LENGTH, redact) or short_line(
+        next(texts, ""), _MAX_TITLE_LENGTH, redact
+    )
 
 
 def first_text(foreign: ForeignConversation) -> str:
-    """The first text, the default title."""
+    """Return the first text, the default title."""
     texts = (block.text for node in foreign.nodes for block in node.blocks if isinstance(block, TextBlock))
     return " ".join(next(texts, "").split())[:200]
 

@@ -15,6 +15,7 @@ from errand.engine.storage.sql.tables import nodes
 from errand.protocol.base import Timestamp
 from errand.protocol.conversations import ConversationFindNodesResult, Fork, FoundNode, Node, NodeStatus, Role, TreeNode
 from errand.protocol.tasks import Task
+from errand.text.redaction import short_line
 
 _MAX_TEXT_LENGTH = 120
 # Longer than the text shown, since whitespace is collapsed.
@@ -190,6 +191,5 @@ def _beginning(blocks: Iterable[_Block], redact: Callable[[str], str]) -> str:
         if block.type == "toolCall":
             calls.append(block.tool)
         if block.type == "text" and (text := block.text.lstrip()):
-            line = redact(" ".join(text[:_MAX_READ_LENGTH].split()))
-            return line if len(line) <= _MAX_TEXT_LENGTH else line[:_MAX_TEXT_LENGTH].rstrip() + "…"
+            return short_line(text, _MAX_TEXT_LENGTH, redact, _MAX_READ_LENGTH)
     return ", ".join(calls)

@@ -13,7 +13,7 @@ from errand.engine.tools.mcp.definitions import SchemaRoom, ToolList, checked_to
 from errand.engine.tools.mcp.json_rpc import McpError, OnProgress, RpcPeer
 from errand.engine.tools.plain_text import clean_output
 from errand.protocol.base import JsonObject, JsonValue
-from errand.text.redaction import redact_json
+from errand.text.redaction import redact_json, short_line
 
 # The newest first: it is offered, and the server answers with one that it speaks.
 PROTOCOL_VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
@@ -23,7 +23,7 @@ _MAX_PAGES = 50
 _MAX_LIST_ENTRIES = 2_000
 _MAX_LIST_BYTES = 8 * 1024 * 1024
 _MAX_INSTRUCTIONS_LENGTH = 4_000
-_MAX_TITLE_READ = 1_000
+_MAX_TITLE_READ, _MAX_TITLE_LENGTH = 1_000, 100
 _MAX_PROMPT_NAME = 1_000
 
 
@@ -155,7 +155,7 @@ def _has(capabilities: JsonObject, name: str) -> bool:
 
 
 def _short(value: JsonValue, redact: Callable[[str], str]) -> str:
-    return redact(" ".join(_text(value, _MAX_TITLE_READ).split()))[:100]
+    return short_line(_text(value, _MAX_TITLE_READ), _MAX_TITLE_LENGTH, redact)
 
 
 def _text(value: JsonValue, limit: int) -> str:

@@ -24,9 +24,11 @@ from errand.engine.tools.shell.command import shell
 from errand.protocol.background import BackgroundCommand
 from errand.protocol.notices import EndedProcess
 from errand.text.notice_text import exit_text
-from errand.text.redaction import RedactedBytes, Redactor, redact
+from errand.text.redaction import RedactedBytes, Redactor, redact, short_line
 
 MAX_RUNNING_COMMANDS = 16
+# In the line that says how a command ended.
+_MAX_COMMAND_LENGTH = 80
 # Of one answer, to see what a terminal would show of it.
 _MAX_DRAWN_BYTES = 4 * 1024 * 1024
 _PIECE = 256 * 1024
@@ -397,8 +399,7 @@ def ended_line(shown: BackgroundCommand) -> str:
     code = shown.exit_code
     ended = f"was {exit_text(code)}" if code is not None and code < 0 else f"ended with exit code {code}"
     how = f"was stopped by {shown.stopped_by}" if shown.stopped_by else ended
-    line = redact(" ".join(shown.command.split()))
-    return f"[background {shown.id} `{line if len(line) <= 80 else line[:79] + '…'}` {how}]"
+    return f"[background {shown.id} `{short_line(shown.command, _MAX_COMMAND_LENGTH, redact)}` {how}]"
 
 
 async def _first(grew: asyncio.Event, wait_s: float, cancel: CancelSignal) -> None:

@@ -23,13 +23,12 @@ from errand.engine.tools.control_tools import AskUser
 from errand.protocol.asks import Ask
 from errand.protocol.base import JsonObject
 from errand.protocol.notices import NoticeData, RepeatedCall, TaskStuck
-from errand.text.redaction import redact
+from errand.text.redaction import redact, short_line
 
 _HINT_AT = 3
 _ASK_EVERY = 5
 _END_AT = 2 * _ASK_EVERY
 _MAX_CALL_LENGTH = 160
-_MAX_READ = 2_000
 _CUT = "(cut at the limit of the reply)"
 _PERIODS = (1, 2, 3)
 _CALLS = {1: "call", 2: "two calls", 3: "three calls"}
@@ -272,8 +271,7 @@ class RepeatDetector(Feature):
 
 def _shown(call: str) -> str:
     """The beginning of a call in one line, without keys."""
-    call = redact(call[:_MAX_READ])
-    return call if len(call) <= _MAX_CALL_LENGTH else f"{call[: _MAX_CALL_LENGTH - 1]}…"
+    return short_line(call, _MAX_CALL_LENGTH, redact)
 
 
 def _question(due: _Repetition, *, can_be_made: bool) -> str:
