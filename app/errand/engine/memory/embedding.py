@@ -1,14 +1,11 @@
 """Embeds texts: 384 numbers for each, by a model in a process that starts with the first texts."""
 
 import asyncio
-import os
 import re
-import socket
 import struct
-import sys
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,13 +13,9 @@ from pathlib import Path
 import msgspec
 
 from errand.engine.core.cancel import CancelSignal
-from errand.engine.core.ids import new_id
 from errand.engine.memory import embedding_child
-from errand.engine.sandbox.launch import prepare_launch
 from errand.engine.tools.base import ToolError, Vector
-from errand.engine.tools.processes import marks, spawn
-from errand.engine.tools.processes.termination import ProcessSweep, adopt_orphans
-from errand.system.environment import without_secrets
+from errand.engine.tools.processes.helper import HelperProcess, start_helper
 from errand.system.paths import Paths
 from errand.text.printable import reason
 
@@ -54,10 +47,9 @@ class _Answer(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class _Process:
-    child: spawn.Child
+    helper: HelperProcess
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
-    owner: str
     folder: Path
 
 
@@ -82,7 +74,7 @@ class Embedder:
 
     @property
     def pid(self) -> int | None:
-        return self._process.child.pid if self._process is not None else None
+        return self._process.helper.pid if self._process is not None else None
 
     async def embed(self, texts: tuple[str, ...], cancel: CancelSignal, background: bool = False) -> tuple[Vector, ...]:
         """Return a vector of 384 numbers for each text, of length 1. Of a long text, the first 256 tokens count.
@@ -186,7 +178,7 @@ class Embedder:
 
     async def _ready(self) -> _Process:
         process, folder = self._process, self._folder()
-        if process is not None and not process.child.exit.done() and process.folder == folder:
+        if process is not None and not process.helper.child.exit.done() and process.folder == folder:
             return process
         await self._end()
         packages = await asyncio.to_thread(_installed, folder)
@@ -211,12 +203,8 @@ class Embedder:
         process, self._process = self._process, None
         if process is None:
             return
-        await ProcessSweep(process.owner).end()
         process.writer.close()
-        for pipe in (process.child.stdout, process.child.stderr):
-            pipe.discard()
-        with suppress(TimeoutError):
-            await asyncio.wait_for(asyncio.shield(process.child.exit), 1.0)
+        await process.helper.end()
 
 
 def _cancel(work: "asyncio.Task[tuple[Vector, ...]]") -> None:
@@ -271,23 +259,13 @@ def _installed(folder: Path) -> Path:
 
 async def _started(folder: Path, packages: Path) -> _Process:
     """Return the process, whose model is being loaded. It runs our code and the library alone, so it has no sandbox."""
-    adopt_orphans()
-    command = [sys.executable, "-I", embedding_child.__file__, str(folder), str(packages)]
-    launch = await prepare_launch(command, folder, {**without_secrets(os.environ), **_OFFLINE}, None)
-    owner = new_id("embedding")
-    mark = marks.new_mark(owner)
-    ours, theirs = socket.socketpair()
+    arguments = (str(folder), str(packages))
     try:
-        child = spawn.start(launch, mark, _ignore, _ignore, theirs.fileno())
+        helper = await start_helper("embedding", embedding_child.__file__, arguments, variables=_OFFLINE)
     except (OSError, ValueError) as error:
-        ours.close()
-        marks.forget((mark,))
         raise ToolError(f"The process that embeds texts could not be started: {reason(error)}") from error
-    finally:
-        theirs.close()
-        launch.close()
-    reader, writer = await asyncio.open_connection(sock=ours)
-    return _Process(child, reader, writer, owner, folder)
+    reader, writer = await asyncio.open_connection(sock=helper.connection)
+    return _Process(helper, reader, writer, folder)
 
 
 async def _read(reader: asyncio.StreamReader) -> _Answer:
@@ -295,7 +273,3 @@ async def _read(reader: asyncio.StreamReader) -> _Answer:
     if size > _MAX_ANSWER_BYTES:
         raise ToolError("The process that embeds texts answered with too much.")
     return msgspec.json.decode(await reader.readexactly(size), type=_Answer)
-
-
-def _ignore(data: bytes) -> None:
-    pass

@@ -24,7 +24,7 @@ class Stalled(Exception):
 class Deadline:
     """A context manager around `async with deadline.within(seconds)`, which the stop signal ends too.
 
-    All blocks together may take `whole_s`: otherwise a server that sends keep-alives could keep a reply open forever.
+    All blocks together may take `limit_s`: otherwise a server that sends keep-alives could keep a reply open forever.
     It starts no asyncio task.
     """
 

@@ -4,7 +4,6 @@ import asyncio
 import base64
 import os
 import signal
-import socket
 import stat
 import struct
 import sys
@@ -18,7 +17,6 @@ from pathlib import Path
 
 import msgspec
 
-from errand.engine.core.ids import new_id
 from errand.engine.memory.vectors.base import (
     VectorFilter,
     VectorHit,
@@ -38,11 +36,9 @@ from errand.engine.memory.vectors.base import (
     numbers_of,
     surplus_ids,
 )
-from errand.engine.sandbox.launch import prepare_launch
 from errand.engine.tools.base import Vector
-from errand.engine.tools.processes import marks, spawn
-from errand.engine.tools.processes.termination import ProcessSweep, adopt_orphans
-from errand.system.environment import without_secrets
+from errand.engine.tools.processes.helper import HelperProcess, start_helper
+from errand.engine.tools.processes.termination import ProcessSweep
 from errand.system.local_trust import own_user
 from errand.text.printable import reason
 
@@ -209,16 +205,15 @@ class _Process:
 
     def __init__(
         self,
-        child: spawn.Child,
-        owner: str,
+        helper: HelperProcess,
         stderr: deque[bytes],
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
     ) -> None:
         self.was_late = False
         self._is_ending = False
-        self._child = child
-        self._owner = owner
+        self._helper = helper
+        self._exit = helper.child.exit
         self._stderr = stderr
         self._reader = reader
         self._writer = writer
@@ -227,11 +222,11 @@ class _Process:
 
     @property
     def pid(self) -> int:
-        return self._child.pid
+        return self._helper.pid
 
     @property
     def has_ended(self) -> bool:
-        return self._is_ending or self._reading.done() or self._child.exit.done()
+        return self._is_ending or self._reading.done() or self._exit.done()
 
     @property
     def is_busy(self) -> bool:
@@ -253,7 +248,7 @@ class _Process:
                 answer = await answered
         except TimeoutError as error:
             self.was_late = True
-            await ProcessSweep(self._owner).end()
+            await ProcessSweep(self._helper.owner).end()
             raise VectorsUnavailable(f"The index of vectors did not answer in {timeout_s:.0f} s.") from error
         if answer.kind:
             raise _refusal(answer)
@@ -264,11 +259,9 @@ class _Process:
         self._is_ending = True
         self._writer.close()
         with suppress(TimeoutError):
-            await asyncio.wait_for(asyncio.shield(self._child.exit), _CLOSING_S)
-        await ProcessSweep(self._owner).end()
+            await asyncio.wait_for(asyncio.shield(self._exit), _CLOSING_S)
+        await self._helper.end()
         await self._reading
-        for pipe in (self._child.stdout, self._child.stderr):
-            pipe.discard()
 
     async def _read(self) -> None:
         try:
@@ -283,8 +276,8 @@ class _Process:
         except (asyncio.IncompleteReadError, msgspec.DecodeError, OSError):
             pass
         with suppress(TimeoutError):
-            await asyncio.wait_for(asyncio.shield(self._child.exit), _CLOSING_S)
-        ended = self._child.exit.result() if self._child.exit.done() else 0
+            await asyncio.wait_for(asyncio.shield(self._exit), _CLOSING_S)
+        ended = self._exit.result() if self._exit.done() else 0
         for answered in self._waiting:
             if not answered.done():
                 answered.set_exception(_crash(ended, b"".join(self._stderr).decode(errors="replace")[-300:].strip()))
@@ -300,24 +293,13 @@ async def _started(folder: Path) -> _Process:
             "The index of vectors needs the package qdrant-edge-py, which is not installed. Install it into Errand's "
             "own Python: pip install 'errand-desktop[vectors]'"
         )
-    adopt_orphans()
-    command = [sys.executable, "-I", str(_CHILD), str(folder)]
-    launch = await prepare_launch(command, folder, without_secrets(os.environ), None)
-    owner = new_id("vectors")
-    mark = marks.new_mark(owner)
     stderr: deque[bytes] = deque(maxlen=4)
-    ours, theirs = socket.socketpair()
     try:
-        child = spawn.start(launch, mark, _ignore, stderr.append, theirs.fileno())
+        helper = await start_helper("vectors", str(_CHILD), (str(folder),), on_stderr=stderr.append)
     except (OSError, ValueError) as error:
-        ours.close()
-        marks.forget((mark,))
         raise VectorsUnavailable(f"The index of vectors could not be started: {reason(error)}") from error
-    finally:
-        theirs.close()
-        launch.close()
-    reader, writer = await asyncio.open_connection(sock=ours)
-    return _Process(child, owner, stderr, reader, writer)
+    reader, writer = await asyncio.open_connection(sock=helper.connection)
+    return _Process(helper, stderr, reader, writer)
 
 
 def _check_folder(folder: Path) -> None:
@@ -379,7 +361,3 @@ def _stored(point: VectorPoint) -> dict[str, object]:
 
 def _packed(vector: Vector) -> str:
     return base64.b64encode(array("f", vector).tobytes()).decode()
-
-
-def _ignore(data: bytes) -> None:
-    pass

@@ -87,7 +87,7 @@ async def start_library() -> Helper:
     if spec is None or spec.origin is None:
         raise LibraryUnusable("is not installed. Install Errand again.")
     folders = (str(Path(file).parents[1]) for file in (spec.origin, errand.__file__))
-    return await start_helper("library", library_child.__file__, _SUBCOMMAND, tuple(folders))
+    return await start_helper("library", library_child.__file__, tuple(folders), subcommand=_SUBCOMMAND)
 
 
 def _no_file() -> str:

@@ -8,7 +8,7 @@ import asyncio
 import os
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +20,7 @@ from errand.engine.tools.processes.termination import ProcessSweep, adopt_orphan
 from errand.system.environment import without_secrets
 
 _EXIT_S = 1.0
+_NO_VARIABLES: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,20 +44,33 @@ class HelperProcess:
             await asyncio.wait_for(asyncio.shield(self.child.exit), _EXIT_S)
 
 
-async def start_helper(kind: str, program: str, subcommand: str, arguments: Sequence[str]) -> HelperProcess:
-    """Run the file `program` with this Python; an installed bundle runs itself with `subcommand` instead.
+def _ignore(data: bytes) -> None:
+    pass
 
-    Its environment is the engine's without secrets. What it prints is discarded. Raises OSError or ValueError if the
-    system refuses.
+
+async def start_helper(
+    kind: str,
+    program: str,
+    arguments: Sequence[str],
+    *,
+    subcommand: str = "",
+    variables: Mapping[str, str] = _NO_VARIABLES,
+    on_stderr: Callable[[bytes], None] = _ignore,
+) -> HelperProcess:
+    """Run the file `program` with this Python; an installed bundle runs itself with the `subcommand`, if there is one.
+
+    Its environment is the engine's without secrets, with `variables`. Its standard output is discarded. Raises OSError
+    or ValueError if the system refuses.
     """
     adopt_orphans()
-    how = [subcommand] if getattr(sys, "frozen", False) else ["-I", program]
-    launch = await prepare_launch([sys.executable, *how, *arguments], Path("/"), without_secrets(os.environ), None)
+    is_bundle = bool(subcommand) and getattr(sys, "frozen", False)
+    command = [sys.executable, *([subcommand] if is_bundle else ["-I", program]), *arguments]
+    launch = await prepare_launch(command, Path("/"), {**without_secrets(os.environ), **variables}, None)
     owner = new_id(kind)
     mark = marks.new_mark(owner)
     ours, theirs = socket.socketpair()
     try:
-        child = spawn.start(launch, mark, _ignore, _ignore, theirs.fileno())
+        child = spawn.start(launch, mark, _ignore, on_stderr, theirs.fileno())
     except (OSError, ValueError):
         ours.close()
         marks.forget((mark,))
@@ -65,7 +79,3 @@ async def start_helper(kind: str, program: str, subcommand: str, arguments: Sequ
         theirs.close()
         launch.close()
     return HelperProcess(ours, child, owner)
-
-
-def _ignore(data: bytes) -> None:
-    pass
