@@ -22,31 +22,31 @@ from tests.support.processes import until
 
 async def test_a_command_works_in_its_workspace(sandboxed: ToolContext) -> None:
     (sandboxed.workspace / "a.txt").write_text("one\n")
-    said = await run_shell(sandboxed, "cat a.txt && echo two > b.txt && pwd && git --version >/dev/null && echo ok")
-    assert said.split() == ["one", str(sandboxed.workspace), "ok"]
+    output = await run_shell(sandboxed, "cat a.txt && echo two > b.txt && pwd && git --version >/dev/null && echo ok")
+    assert output.split() == ["one", str(sandboxed.workspace), "ok"]
     assert (sandboxed.workspace / "b.txt").read_text() == "two\n"
 
 
 async def test_what_the_person_denied_is_hidden_or_unchanged_also_inside_the_workspace(
     sandboxed: ToolContext, tmp_path: Path
 ) -> None:
-    keys, kept, home = sandboxed.workspace / "keys", sandboxed.workspace / "kept", tmp_path / "home"
-    for folder in (keys, kept / ".git"):
+    keys, read_only, home = sandboxed.workspace / "keys", sandboxed.workspace / "kept", tmp_path / "home"
+    for folder in (keys, read_only / ".git"):
         folder.mkdir(parents=True)
         (folder / "a").write_text(PLANTED)
-    (kept / "a").write_text("one")
-    denied = DeniedFolders((str(keys), str(home / "notes.txt")), (str(kept),))
+    (read_only / "a").write_text("one")
+    denied = DeniedFolders((str(keys), str(home / "notes.txt")), (str(read_only),))
     context = replace(sandboxed, sandbox=CommandSandbox(replace(profile_of(sandboxed), denied=lambda: denied)))
-    said = await run_shell(context, f"cat ke*/a; cp -r keys /tmp/x; cat /tmp/x/a {home}/notes.txt; echo x > keys/b")
-    assert PLANTED not in said and "notes\n" not in said
-    said = await run_shell(
+    output = await run_shell(context, f"cat ke*/a; cp -r keys /tmp/x; cat /tmp/x/a {home}/notes.txt; echo x > keys/b")
+    assert PLANTED not in output and "notes\n" not in output
+    output = await run_shell(
         context, "cat kept/a; echo two > kept/a; echo two > kept/.git/a; mv kept gone; echo three > b"
     )
-    assert "one" in said
+    assert "one" in output
     assert contents(sandboxed.workspace) == {
         keys / "a": PLANTED,
-        kept / "a": "one",
-        kept / ".git" / "a": PLANTED,
+        read_only / "a": "one",
+        read_only / ".git" / "a": PLANTED,
         sandboxed.workspace / "b": "three\n",
     }
 
@@ -64,26 +64,26 @@ def contents(folder: Path) -> dict[Path, str]:
     return {path: path.read_text() for path in folder.rglob("*") if path.is_file()}
 
 
-@pytest.mark.parametrize("place", ["outside.txt", "home/notes.txt", "home/.bashrc"])
-async def test_nothing_outside_the_workspace_is_written(sandboxed: ToolContext, tmp_path: Path, place: str) -> None:
+@pytest.mark.parametrize("path", ["outside.txt", "home/notes.txt", "home/.bashrc"])
+async def test_nothing_outside_the_workspace_is_written(sandboxed: ToolContext, tmp_path: Path, path: str) -> None:
     before = contents(tmp_path / "home")
-    await run_shell(sandboxed, f"echo changed > {tmp_path / place}; rm -rf {tmp_path / 'home'}; true")
+    await run_shell(sandboxed, f"echo changed > {tmp_path / path}; rm -rf {tmp_path / 'home'}; true")
     assert contents(tmp_path / "home") == before
     assert not (tmp_path / "outside.txt").exists()
 
 
 @pytest.mark.parametrize("path", ["home/.ssh/id_rsa", "home/.netrc", "data/errand.db"])
 async def test_planted_keys_are_not_there(sandboxed: ToolContext, tmp_path: Path, path: str) -> None:
-    said = await run_shell(
+    output = await run_shell(
         sandboxed, f"cat {tmp_path / path} || ls -A {(tmp_path / path).parent}; grep -rs sk- /proc/*/environ"
     )
-    assert PLANTED not in said
+    assert PLANTED not in output
 
 
 async def test_a_link_out_of_the_workspace_leads_to_nothing_more(sandboxed: ToolContext, tmp_path: Path) -> None:
     (sandboxed.workspace / "door").symlink_to(tmp_path / "home")
-    said = await run_shell(sandboxed, "cat door/.ssh/id_rsa; echo x > door/notes.txt; cat door/notes.txt")
-    assert PLANTED not in said
+    output = await run_shell(sandboxed, "cat door/.ssh/id_rsa; echo x > door/notes.txt; cat door/notes.txt")
+    assert PLANTED not in output
     assert (tmp_path / "home" / "notes.txt").read_text() == "notes"
 
 
@@ -95,16 +95,18 @@ async def test_a_link_with_a_protected_name_opens_nothing(sandboxed: ToolContext
     (keys / "hooks").mkdir()
     (keys / "hooks" / "id_rsa").write_text(PLANTED)
     await run_shell(sandboxed, f"ln -s {target} {name}")
-    said = await run_shell(sandboxed, f"cat {name} {name}/id_rsa {name}/hooks/id_rsa; cat {keys}/id_rsa")
-    assert PLANTED not in said
+    output = await run_shell(sandboxed, f"cat {name} {name}/id_rsa {name}/hooks/id_rsa; cat {keys}/id_rsa")
+    assert PLANTED not in output
 
 
 async def test_a_workspace_that_holds_closed_folders_does_not_open_them(sandboxed: ToolContext, tmp_path: Path) -> None:
     home = tmp_path / "home"
     profile = replace(profile_of(sandboxed), workspace=home)
     of_home = replace(sandboxed, workspace=home, sandbox=CommandSandbox(profile))
-    said = await run_shell(of_home, "cat .ssh/id_rsa .netrc; echo x > .ssh/authorized_keys; echo new > notes.txt; true")
-    assert PLANTED not in said
+    output = await run_shell(
+        of_home, "cat .ssh/id_rsa .netrc; echo x > .ssh/authorized_keys; echo new > notes.txt; true"
+    )
+    assert PLANTED not in output
     assert (home / "notes.txt").read_text() == "new\n"
     assert not (home / ".ssh" / "authorized_keys").exists()
 
@@ -120,10 +122,10 @@ async def test_files_that_run_something_later_cannot_be_changed(sandboxed: ToolC
     assert not (sandboxed.workspace / ".git" / "hooks" / "pre-commit").exists()
     assert (sandboxed.workspace / ".git" / "config").read_text() == before
     assert (sandboxed.workspace / ".envrc").read_text() == "a\n"
-    said = await run_shell(
+    output = await run_shell(
         sandboxed, "git add -A . && git -c user.name=a -c user.email=a@b commit -qm one && git log --oneline | wc -l"
     )
-    assert said.strip() == "1", "committing works"
+    assert output.strip() == "1", "committing works"
 
 
 async def test_the_temporary_folder_is_the_tasks_own_and_lasts(sandboxed: ToolContext) -> None:
@@ -133,32 +135,32 @@ async def test_the_temporary_folder_is_the_tasks_own_and_lasts(sandboxed: ToolCo
 
 
 async def test_the_processes_of_others_cannot_be_seen_or_ended(sandboxed: ToolContext) -> None:
-    said = await run_shell(sandboxed, f"kill -9 {os.getpid()}; ls /proc | grep -c '^[0-9]*$'")
-    assert int(said.split()[0]) < 10, said
-    assert "No such process" in said
+    output = await run_shell(sandboxed, f"kill -9 {os.getpid()}; ls /proc | grep -c '^[0-9]*$'")
+    assert int(output.split()[0]) < 10, output
+    assert "No such process" in output
 
 
 async def test_the_root_cannot_be_made_writable_again(sandboxed: ToolContext, tmp_path: Path) -> None:
-    said = await run_shell(
+    output = await run_shell(
         sandboxed,
         f"mount -o remount,rw / 2>&1; umount {tmp_path / 'home' / '.ssh'} 2>&1; grep CapEff /proc/self/status",
     )
-    assert said.split()[-1].strip("0") == ""
+    assert output.split()[-1].strip("0") == ""
 
 
 async def test_a_user_namespace_inside_reveals_nothing(sandboxed: ToolContext, tmp_path: Path) -> None:
     keys, notes = tmp_path / "home" / ".ssh", tmp_path / "home" / "notes.txt"
     inside = f"umount {keys}; umount -l {keys}; mount -o remount,rw,bind / /; cat {keys}/id_rsa; echo x > {notes}"
-    said = await run_shell(sandboxed, f"unshare --user --map-root-user --mount sh -c '{inside}'")
-    assert PLANTED not in said
+    output = await run_shell(sandboxed, f"unshare --user --map-root-user --mount sh -c '{inside}'")
+    assert PLANTED not in output
     assert notes.read_text() == "notes"
 
 
 async def test_a_socket_of_a_service_is_not_there(sandboxed: ToolContext) -> None:
-    said = await run_shell(
+    output = await run_shell(
         sandboxed, "ls -A /run/user /run/dbus 2>/dev/null | wc -l; test -S /run/docker.sock || echo none"
     )
-    assert "none" in said
+    assert "none" in output
 
 
 async def test_a_stop_leaves_no_process_that_hides(sandboxed: ToolContext) -> None:
@@ -176,11 +178,11 @@ async def test_a_stop_leaves_no_process_that_hides(sandboxed: ToolContext) -> No
 
 def sleepers() -> int:
     """The processes of the test above on the whole machine."""
-    found = 0
+    count = 0
     for entry in Path("/proc").iterdir():
         with suppress(OSError):  # it has ended
-            found += (entry / "cmdline").read_bytes() in (b"sleep\x00600\x00", b"sleep\x00601\x00", b"sleep\x00602\x00")
-    return found
+            count += (entry / "cmdline").read_bytes() in (b"sleep\x00600\x00", b"sleep\x00601\x00", b"sleep\x00602\x00")
+    return count
 
 
 async def test_a_background_process_lasts_until_the_task_ends(sandboxed: ToolContext) -> None:
@@ -223,14 +225,14 @@ async def test_what_only_looks_runs_outside_unless_something_could_exchange_what
 
 
 async def test_sockets_of_services_cannot_be_reached(sandboxed: ToolContext, tmp_path: Path) -> None:
-    place = tmp_path / "home" / ".docker" / "run"
-    place.mkdir(parents=True)
+    path = tmp_path / "home" / ".docker" / "run"
+    path.mkdir(parents=True)
     with socket.socket(socket.AF_UNIX) as service:
-        service.bind(str(place / "s"))
+        service.bind(str(path / "s"))
         service.listen()
-        connect = f"import socket; socket.socket(socket.AF_UNIX).connect('{place}/s')"
-        said = await run_shell(sandboxed, f'python3 -c "{connect}" && echo reached')
-    assert "reached" not in said and "FileNotFoundError" in said
+        connect = f"import socket; socket.socket(socket.AF_UNIX).connect('{path}/s')"
+        output = await run_shell(sandboxed, f'python3 -c "{connect}" && echo reached')
+    assert "reached" not in output and "FileNotFoundError" in output
 
 
 @pytest.mark.parametrize(

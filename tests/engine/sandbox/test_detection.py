@@ -50,8 +50,8 @@ def test_off_is_off_and_says_so() -> None:
 
 @pytest.mark.usefixtures("no_bubblewrap")
 def test_without_bubblewrap_landlock_holds_and_people_are_told() -> None:
-    found = sandbox_of("required")
-    assert found is not None and found.form == "landlock"
+    sandbox = sandbox_of("required")
+    assert sandbox is not None and sandbox.form == "landlock"
     status = status_of("auto")
     assert "the weaker sandbox (Landlock)" in status.text and "bubblewrap is not installed" in status.text
     assert "Install bubblewrap" in status.advice
@@ -72,8 +72,8 @@ def test_without_either_auto_runs_bare_and_says_so_and_required_refuses(tmp_path
 def test_that_there_is_none_is_said_once_for_a_data_directory(tmp_path: Path) -> None:
     paths = Paths(tmp_path)
     paths.prepare()
-    said = missing_sandbox(paths, "auto")
-    assert said is not None and not said.holds and "without a sandbox" in said.text
+    output = missing_sandbox(paths, "auto")
+    assert output is not None and not output.holds and "without a sandbox" in output.text
     assert missing_sandbox(paths, "auto") is None
     assert missing_sandbox(paths, "off") is None
     assert missing_sandbox(paths, "auto") is not None, "it was off meanwhile, which is the person's own choice"

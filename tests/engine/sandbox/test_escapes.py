@@ -23,22 +23,24 @@ from tests.support.processes import PYTHON, running, until
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap and Landlock are of Linux")
 
 
-@pytest.mark.parametrize("place", ["outside.txt", "home/notes.txt", "home/.bashrc", "data/errand.db"])
-async def test_nothing_outside_is_written(boxed: ToolContext, tmp_path: Path, place: str) -> None:
+@pytest.mark.parametrize("target", ["outside.txt", "home/notes.txt", "home/.bashrc", "data/errand.db"])
+async def test_nothing_outside_is_written(boxed: ToolContext, tmp_path: Path, target: str) -> None:
     before = {path: path.read_text() for path in (tmp_path / "home").rglob("*") if path.is_file()}
-    said = await run_shell(boxed, f"echo changed > {tmp_path / place}; rm -rf {tmp_path / 'home'} 2>&1; echo ok > in")
+    output = await run_shell(
+        boxed, f"echo changed > {tmp_path / target}; rm -rf {tmp_path / 'home'} 2>&1; echo ok > in"
+    )
     assert {path: path.read_text() for path in (tmp_path / "home").rglob("*") if path.is_file()} == before
     assert not (tmp_path / "outside.txt").exists()
     assert (tmp_path / "data" / "errand.db").read_text() == PLANTED
-    assert (boxed.workspace / "in").read_text() == "ok\n", said
+    assert (boxed.workspace / "in").read_text() == "ok\n", output
 
 
 @pytest.mark.parametrize("path", ["home/.ssh/id_rsa", "home/.netrc", "data/errand.db"])
 async def test_a_planted_key_is_not_read(boxed: ToolContext, tmp_path: Path, path: str) -> None:
-    said = await run_shell(
+    output = await run_shell(
         boxed, f"cat {tmp_path / path} 2>&1; ln -s {tmp_path / path} l; cat l 2>&1; ln {tmp_path / path} h; cat h 2>&1"
     )
-    assert PLANTED not in said
+    assert PLANTED not in output
 
 
 async def test_a_folder_that_the_person_opened_is_writable(boxed: ToolContext, tmp_path: Path) -> None:
@@ -58,18 +60,18 @@ async def test_the_temporary_folder_is_writable(boxed: ToolContext) -> None:
 
 
 async def test_pipes_and_devices_work(boxed: ToolContext) -> None:
-    said = await run_shell(boxed, "echo a | cat > /dev/null; cat <(echo b) <<< c; head -c3 /dev/zero | wc -c; exit 3")
-    assert said == "b\n3\n[exit code 3]"
+    output = await run_shell(boxed, "echo a | cat > /dev/null; cat <(echo b) <<< c; head -c3 /dev/zero | wc -c; exit 3")
+    assert output == "b\n3\n[exit code 3]"
 
 
 async def test_git_works(boxed: ToolContext) -> None:
     who = "git -c user.name=a -c user.email=a@b"
-    said = await run_shell(
+    output = await run_shell(
         boxed, f"git init -q .; echo a > a; git add a; {who} commit -qm one; git log --oneline | wc -l"
     )
-    assert said == "1"
+    assert output == "1"
     (boxed.workspace / ".envrc").write_text("mine\n")
-    said = await run_shell(
+    output = await run_shell(
         boxed, "echo evil >> .git/config; echo evil > .git/hooks/pre-commit; echo evil > .envrc; echo x > CLAUDE.md"
     )
     git = boxed.workspace / ".git"
@@ -87,23 +89,23 @@ async def test_without_the_network_nothing_is_reached(boxed: ToolContext, how: s
         port = server.getsockname()[1]
         code = f"import socket; socket.create_connection(('127.0.0.1', {port}), 2)"
         line = f"echo > /dev/tcp/127.0.0.1/{port}" if how == "/dev/tcp" else f'{PYTHON} -c "{code}"'
-        said = await run_shell(boxed, f"{{ {line}; }} 2>&1 || echo refused")
+        output = await run_shell(boxed, f"{{ {line}; }} 2>&1 || echo refused")
         with pytest.raises(TimeoutError):
             server.accept()
-    assert said.endswith("refused")
+    assert output.endswith("refused")
 
 
 async def test_the_engine_can_be_neither_ended_nor_traced(boxed: ToolContext) -> None:
     pid = os.getpid()
-    said = await run_shell(
+    output = await run_shell(
         boxed,
         f"cat /proc/{pid}/environ /proc/{pid}/mem 2>/dev/null | wc -c; kill -9 {pid} 2>&1 || echo refused; "
         f"ls /proc/{pid}/root/ /proc/{pid}/cwd/ 2>/dev/null | wc -l",
     )
-    assert said.split()[0] == said.split()[-1] == "0", said
+    assert output.split()[0] == output.split()[-1] == "0", output
     # In the weaker form it is visible.
-    assert "No such process" in said or "Operation not permitted" in said
-    assert "refused" in said
+    assert "No such process" in output or "Operation not permitted" in output
+    assert "refused" in output
 
 
 async def test_a_sibling_in_the_same_sandbox_cannot_reach_another_task(boxed: ToolContext, tmp_path: Path) -> None:
@@ -113,8 +115,8 @@ async def test_a_sibling_in_the_same_sandbox_cannot_reach_another_task(boxed: To
         await run_shell(boxed, f"sh -c 'sleep 60; : {marker}' > /dev/null 2>&1 &")
         await until(lambda: bool(running(marker)))
         (pid, *_) = running(marker)
-        said = await run_shell(boxed, f"kill -0 {pid} 2>&1 || echo refused")
-        assert "refused" in said
+        output = await run_shell(boxed, f"kill -0 {pid} 2>&1 || echo refused")
+        assert "refused" in output
         assert running(marker)
 
 
@@ -131,17 +133,17 @@ async def test_an_abstract_socket_of_a_service_is_not_reached_without_the_networ
     name = uuid4().hex
     with _abstract_server(name) as server:
         code = f"import socket; s = socket.socket(socket.AF_UNIX); s.connect(chr(0) + '{name}')"
-        said = await run_shell(boxed, f'{PYTHON} -c "{code}" 2>&1 || echo refused')
+        output = await run_shell(boxed, f'{PYTHON} -c "{code}" 2>&1 || echo refused')
         with pytest.raises(TimeoutError):
             server.accept()
-    assert said.endswith("refused")
+    assert output.endswith("refused")
 
 
 async def test_no_input_is_put_into_a_terminal(boxed: ToolContext) -> None:
     """Commands have no terminal of their own or of the engine: they lead a session."""
     code = "import fcntl, os, termios; fcntl.ioctl(os.open('/dev/tty', os.O_RDWR), termios.TIOCSTI, b'x')"
-    said = await run_shell(boxed, f'{PYTHON} -c "{code}" 2>&1 || echo refused')
-    assert said.endswith("refused")
+    output = await run_shell(boxed, f'{PYTHON} -c "{code}" 2>&1 || echo refused')
+    assert output.endswith("refused")
 
 
 # Lists what could be written of that which belongs to no process. Nothing is opened. /proc/keys is hidden.
@@ -184,8 +186,8 @@ async def test_a_setting_of_the_kernel_is_not_opened_to_be_written(boxed: ToolCo
 )
 async def test_mounts_are_not_changed(boxed: ToolContext, tmp_path: Path, line: str) -> None:
     home = tmp_path / "home"
-    said = await run_shell(boxed, line.format(home=home))
-    assert PLANTED not in said
+    output = await run_shell(boxed, line.format(home=home))
+    assert PLANTED not in output
     assert (home / ".ssh" / "id_rsa").read_text() == PLANTED
     assert not (home / "n").exists()
 

@@ -70,9 +70,9 @@ async def test_a_session_opens_it_before_anything_runs_and_it_ends_with_its_last
 async def test_a_command_gets_no_descriptor_of_it(sandboxed: ToolContext) -> None:
     loopback = Loopback()
     await loopback.use(loopback)
-    said = await run_shell(sharing(sandboxed, loopback), "ls -l /proc/self/fd | grep -c 'net:\\|user:'")
+    output = await run_shell(sharing(sandboxed, loopback), "ls -l /proc/self/fd | grep -c 'net:\\|user:'")
     await loopback.close()
-    assert said.startswith("0\n")
+    assert output.startswith("0\n")
 
 
 async def test_a_command_without_the_network_cannot_use_the_proxy_of_another(

@@ -73,24 +73,24 @@ async def test_a_command_reaches_a_listed_host_through_the_proxy(sandboxed: Tool
 )
 async def test_this_machine_is_closed(sandboxed: ToolContext, url: str) -> None:
     async with serving() as port:
-        said = await run_shell(opened(sandboxed, by_policy()), f"{_CURL} '{url.format(port=port)}'")
-    assert "reached" not in said and "Errand does not connect to" in said
+        output = await run_shell(opened(sandboxed, by_policy()), f"{_CURL} '{url.format(port=port)}'")
+    assert "reached" not in output and "Errand does not connect to" in output
 
 
 async def test_the_engines_port_is_closed_though_its_host_is_listed(sandboxed: ToolContext) -> None:
     async with serving() as port:
-        said = await run_shell(
+        output = await run_shell(
             opened(sandboxed, by_policy("localhost", "127.0.0.1", own_port=port)),
             f"{_CURL} http://localhost:{port}/; {_CURL} http://127.0.0.1:{port}/; {_CURL} http://127.1:{port}/",
         )
-    assert "reached" not in said and said.count("the engine's own port is closed") >= 2
+    assert "reached" not in output and output.count("the engine's own port is closed") >= 2
 
 
 async def test_a_redirect_is_judged_again(sandboxed: ToolContext) -> None:
     async with serving() as port:
         context = opened(sandboxed, by_policy(f"localhost:{port}"))
-        said = await run_shell(context, f"{_CURL} -L http://localhost:{port}/away")
-    assert "Errand does not connect to 127.0.0.1:1" in said
+        output = await run_shell(context, f"{_CURL} -L http://localhost:{port}/away")
+    assert "Errand does not connect to 127.0.0.1:1" in output
 
 
 @pytest.mark.parametrize(
@@ -103,8 +103,8 @@ async def test_a_redirect_is_judged_again(sandboxed: ToolContext) -> None:
 )
 async def test_there_is_no_way_around_the_proxy(sandboxed: ToolContext, line: str) -> None:
     async with serving() as port:
-        said = await run_shell(opened(sandboxed, anything), f"({line.format(port=port)}) 2>&1 || echo refused")
-    assert said.endswith("refused") and "reached" not in said
+        output = await run_shell(opened(sandboxed, anything), f"({line.format(port=port)}) 2>&1 || echo refused")
+    assert output.endswith("refused") and "reached" not in output
 
 
 async def test_https_and_git_work_through_a_tunnel(sandboxed: ToolContext) -> None:
@@ -113,35 +113,35 @@ async def test_https_and_git_work_through_a_tunnel(sandboxed: ToolContext) -> No
     git = f"{'0' * 40}\trefs/heads/main\n".encode()
     async with serving(git, tls) as port:
         context = opened(sandboxed, by_policy(f"localhost:{port}"))
-        said = await run_shell(
+        output = await run_shell(
             context,
             f"{_CURL} --cacert ca.pem https://localhost:{port}/; "
             f"NO_PROXY= no_proxy= GIT_SSL_CAINFO=ca.pem git ls-remote https://localhost:{port}/x.git",
         )
-    assert said.splitlines() == [git.decode().strip()] * 2
+    assert output.splitlines() == [git.decode().strip()] * 2
 
 
 async def test_pip_works(sandboxed: ToolContext) -> None:
     page = b"<!DOCTYPE html><html><body></body></html>"
     async with serving(page) as port:
         context = opened(sandboxed, by_policy(f"localhost:{port}"))
-        said = await run_shell(
+        output = await run_shell(
             context,
             "NO_PROXY= no_proxy= python3 -m pip download --disable-pip-version-check --retries 0 --timeout 5 "
             f"--index-url http://localhost:{port}/simple nothing-there 2>&1",
         )
-    assert "No matching distribution found" in said, said
+    assert "No matching distribution found" in output, output
 
 
 async def test_a_server_of_the_command_itself_is_reached(sandboxed: ToolContext) -> None:
     """`localhost` inside is the sandbox's own."""
     async with task_of(sandboxed):
-        said = await run_shell(
+        output = await run_shell(
             opened(sandboxed, by_policy()),
             "echo mine > index.html; python3 -m http.server -b 127.0.0.1 8123 >/dev/null 2>&1 & "
             "for i in $(seq 100); do curl -s http://127.0.0.1:8123/ && break; sleep 0.05; done; kill %1",
         )
-    assert said == "mine"
+    assert output == "mine"
 
 
 @pytest.mark.parametrize(
@@ -160,8 +160,8 @@ async def test_a_large_answer_passes_whole(sandboxed: ToolContext) -> None:
 
 
 async def test_a_command_whose_program_is_missing_says_so(sandboxed: ToolContext, tmp_path: Path) -> None:
-    said = await run_shell(opened(sandboxed, anything), "nothing-of-this-name")
-    assert "[exit code 127: a program was not found" in said
+    output = await run_shell(opened(sandboxed, anything), "nothing-of-this-name")
+    assert "[exit code 127: a program was not found" in output
 
 
 @pytest.mark.parametrize(

@@ -25,8 +25,8 @@ def not_kept(context: ToolContext) -> list[str]:
 @pytest.mark.parametrize("name", [".envrc", ".mcp.json", "CLAUDE.md", "AGENTS.md", ".github/workflows", ".vscode"])
 async def test_a_protected_file_that_did_not_exist_is_moved_away(sandboxed: ToolContext, name: str) -> None:
     make = f"mkdir -p {name} && echo x > {name}/a" if "." not in name[1:] and name.islower() else f"echo x > {name}"
-    said = await run_shell(sandboxed, f"mkdir -p .github; {make}; echo ok > normal.txt")
-    assert f"[not kept: {name}." in said
+    output = await run_shell(sandboxed, f"mkdir -p .github; {make}; echo ok > normal.txt")
+    assert f"[not kept: {name}." in output
     assert not (sandboxed.workspace / name).exists()
     assert (sandboxed.workspace / "normal.txt").read_text() == "ok\n"
     assert not_kept(sandboxed) == [Path(name).name]
@@ -42,28 +42,28 @@ async def test_the_end_of_a_task_without_a_command_moves_nothing_away(sandboxed:
 async def test_nothing_is_left_in_the_workspace_of_a_command_that_makes_nothing(sandboxed: ToolContext) -> None:
     await run_shell(sandboxed, "git init -q .")
     before = sorted(os.listdir(sandboxed.workspace)), sorted(os.listdir(sandboxed.workspace / ".git"))
-    said = await run_shell(sandboxed, "ls -A; git status --short")
-    assert said == ".git"
+    output = await run_shell(sandboxed, "ls -A; git status --short")
+    assert output == ".git"
     assert (sorted(os.listdir(sandboxed.workspace)), sorted(os.listdir(sandboxed.workspace / ".git"))) == before
 
 
 async def test_the_folder_above_a_protected_file_cannot_be_exchanged(sandboxed: ToolContext) -> None:
     await run_shell(sandboxed, "git init -q .; mkdir -p .github")
     (sandboxed.workspace / ".github" / "workflows").mkdir()
-    said = await run_shell(
+    output = await run_shell(
         sandboxed,
         "mv .git old 2>&1; mv .github old 2>&1; cp -r .git new; echo x > new/hooks/pre-commit; rm -rf .git 2>/dev/null;"
         "mv -T new .git 2>&1; echo x > .github/workflows/ci.yml; ls .git/hooks | grep -v sample; true",
     )
-    assert said.count("Device or resource busy") >= 2
+    assert output.count("Device or resource busy") >= 2
     assert not (sandboxed.workspace / ".git" / "hooks" / "pre-commit").exists()
     assert not (sandboxed.workspace / ".github" / "workflows" / "ci.yml").exists()
 
 
 async def test_a_hard_link_to_a_protected_file_cannot_be_made(sandboxed: ToolContext) -> None:
     (sandboxed.workspace / ".envrc").write_text("mine\n")
-    said = await run_shell(sandboxed, "ln .envrc other 2>&1; echo evil >> other; cat .envrc")
-    assert "Invalid cross-device link" in said
+    output = await run_shell(sandboxed, "ln .envrc other 2>&1; echo evil >> other; cat .envrc")
+    assert "Invalid cross-device link" in output
     assert (sandboxed.workspace / ".envrc").read_text() == "mine\n"
 
 
@@ -72,33 +72,33 @@ async def test_a_link_with_a_protected_name_is_put_back(sandboxed: ToolContext) 
     (sandboxed.workspace / "envs" / "dev").write_text("mine\n")
     link = sandboxed.workspace / ".envrc"
     link.symlink_to("envs/dev")
-    said = await run_shell(sandboxed, "rm .envrc; echo evil > .envrc")
-    assert "[not kept: .envrc." in said
+    output = await run_shell(sandboxed, "rm .envrc; echo evil > .envrc")
+    assert "[not kept: .envrc." in output
     assert link.readlink() == Path("envs/dev")
     await run_shell(sandboxed, "ln -sf /etc/passwd .envrc")
     assert link.readlink() == Path("envs/dev")
 
 
 async def test_git_works_inside(sandboxed: ToolContext) -> None:
-    said = await run_shell(
+    output = await run_shell(
         sandboxed,
         f"git init -q . && echo a > a && git add a && {_AS_ANYONE} commit -qm one && git branch two && "
         f"git switch -q two && git mv a b && {_AS_ANYONE} commit -qm two && git log --oneline | wc -l && git gc -q",
     )
-    assert said.split()[0] == "2", said
-    said = await run_shell(
+    assert output.split()[0] == "2", output
+    output = await run_shell(
         sandboxed, f"echo c > c; git add c && {_AS_ANYONE} commit -qm three && git tag t && git gc -q"
     )
-    assert said == "(no output)"
+    assert output == "(no output)"
 
 
 async def test_a_repository_that_a_command_makes_names_no_program(sandboxed: ToolContext) -> None:
-    said = await run_shell(
+    output = await run_shell(
         sandboxed,
         "git init -q .; echo evil > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit; git config core.fsmonitor x;"
         "git config core.hooksPath /tmp; git config user.name A; git config remote.origin.url https://x.example/y",
     )
-    assert ".git/hooks/pre-commit" in said and ".git/config" in said
+    assert ".git/hooks/pre-commit" in output and ".git/config" in output
     git = sandboxed.workspace / ".git"
     config = (git / "config").read_text()
     assert "fsmonitor" not in config and "hooksPath" not in config
@@ -126,12 +126,12 @@ async def test_the_repository_of_a_linked_worktree_works_once_it_is_opened(
 
 
 async def test_a_clone_inside_works(sandboxed: ToolContext, tmp_path: Path) -> None:
-    said = await run_shell(
+    output = await run_shell(
         sandboxed,
         f"git init -q src && cd src && echo a > a && git add a && {_AS_ANYONE} commit -qm one && cd .. && "
         "git clone -q src copy && cat copy/a && git -C copy log --oneline | wc -l",
     )
-    assert said.split() == ["a", "1"]
+    assert output.split() == ["a", "1"]
 
 
 async def test_what_a_process_in_the_background_makes_is_moved_when_the_next_command_starts(
@@ -177,46 +177,50 @@ async def test_a_protected_file_exchanged_for_a_link_shows_nothing_hidden(
     )
     async with task_of(sandboxed):
         await run_shell(sandboxed, swap)
-        said = [await run_shell(sandboxed, f"cat .envrc; cat {key}") for _ in range(15)]
+        output = [await run_shell(sandboxed, f"cat .envrc; cat {key}") for _ in range(15)]
         (sandboxed.workspace / "end").touch()
-    assert "planted" not in "".join(said)
+    assert "planted" not in "".join(output)
 
 
-@pytest.mark.parametrize(("place", "name"), [(".jj/repo", "config.toml"), (".git/info", "attributes")])
+@pytest.mark.parametrize(("path", "name"), [(".jj/repo", "config.toml"), (".git/info", "attributes")])
 async def test_a_file_behind_a_link_out_of_the_workspace_stays_where_it_is(
-    sandboxed: ToolContext, tmp_path: Path, place: str, name: str
+    sandboxed: ToolContext, tmp_path: Path, path: str, name: str
 ) -> None:
     """Moving it away would take it from the person, into a folder that commands can read."""
     mine = tmp_path / "home" / ".ssh" / name
     mine.write_text("mine\n")
-    said = await run_shell(sandboxed, f"mkdir {Path(place).parent}; ln -s {mine.parent} {place}")
+    output = await run_shell(sandboxed, f"mkdir {Path(path).parent}; ln -s {mine.parent} {path}")
     assert mine.read_text() == "mine\n"
-    assert f"[not kept: {place}." in said and not (sandboxed.workspace / place).is_symlink()
+    assert f"[not kept: {path}." in output and not (sandboxed.workspace / path).is_symlink()
 
 
 async def test_submodules_of_any_name_and_depth_stay_as_they_are(sandboxed: ToolContext) -> None:
     """`git submodule add` calls a submodule as its path."""
     bare = replace(sandboxed, sandbox=None)
     hooks = [sandboxed.workspace / ".git" / "modules" / name / "hooks" for name in ("libs/a", "libs/a/modules/b", "c")]
-    await run_shell(bare, "git init -q . && " + " && ".join(f"git init -q --bare {one.parent}" for one in hooks))
+    await run_shell(bare, "git init -q . && " + " && ".join(f"git init -q --bare {folder.parent}" for folder in hooks))
     await run_shell(
-        sandboxed, "; ".join(f"echo evil > {one}/post-checkout; echo evil >> {one}/../config" for one in hooks)
+        sandboxed, "; ".join(f"echo evil > {folder}/post-checkout; echo evil >> {folder}/../config" for folder in hooks)
     )
     assert not [
-        one for one in hooks if (one / "post-checkout").exists() or "evil" in (one.parent / "config").read_text()
+        folder
+        for folder in hooks
+        if (folder / "post-checkout").exists() or "evil" in (folder.parent / "config").read_text()
     ]
 
 
 async def test_a_submodule_that_a_command_makes_works_and_names_no_program(sandboxed: ToolContext) -> None:
     await run_shell(sandboxed, "git init -q .")
-    said = await run_shell(
+    output = await run_shell(
         sandboxed,
         f"git init -q /tmp/other && (cd /tmp/other && {_AS_ANYONE} commit -q --allow-empty -m one) "
         "&& mkdir -p .git/modules/libs && git clone -q --separate-git-dir .git/modules/libs/other /tmp/other libs/other"
         " && git -C libs/other config core.fsmonitor evil && echo evil > .git/modules/libs/other/hooks/post-checkout",
     )
-    made = sandboxed.workspace / ".git" / "modules" / "libs" / "other"
-    assert "evil" not in (made / "config").read_text() and not (made / "hooks" / "post-checkout").exists(), said
+    repository = sandboxed.workspace / ".git" / "modules" / "libs" / "other"
+    assert (
+        "evil" not in (repository / "config").read_text() and not (repository / "hooks" / "post-checkout").exists()
+    ), output
     assert await run_shell(sandboxed, "git -C libs/other log --format=%s") == "one"
 
 
@@ -225,9 +229,9 @@ async def test_a_linked_worktree_stays_with_its_repository(sandboxed: ToolContex
     await run_shell(
         bare, f"git init -q . && {_AS_ANYONE} commit -q --allow-empty -m one && git worktree add -q ../linked"
     )
-    said = await run_shell(sandboxed, "echo ../../../evil > .git/worktrees/linked/commondir; git worktree add -q sub")
+    output = await run_shell(sandboxed, "echo ../../../evil > .git/worktrees/linked/commondir; git worktree add -q sub")
     assert (sandboxed.workspace / ".git" / "worktrees" / "linked" / "commondir").read_text() == "../..\n"
-    assert "not kept" not in said and await run_shell(sandboxed, "git -C sub log --format=%s") == "one"
+    assert "not kept" not in output and await run_shell(sandboxed, "git -C sub log --format=%s") == "one"
 
 
 async def test_a_new_repository_is_checked_as_long_as_a_process_is_left(sandboxed: ToolContext) -> None:
@@ -239,6 +243,6 @@ async def test_a_new_repository_is_checked_as_long_as_a_process_is_left(sandboxe
         )
         (sandboxed.workspace / "go").touch()
         await until((sandboxed.workspace / "done").exists)
-        said = await run_shell(sandboxed, "true")
-    assert "[not kept: .git/hooks/post-checkout, .git/config." in said
+        output = await run_shell(sandboxed, "true")
+    assert "[not kept: .git/hooks/post-checkout, .git/config." in output
     assert "evil" not in (sandboxed.workspace / ".git" / "config").read_text()
