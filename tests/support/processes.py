@@ -54,16 +54,34 @@ _T = TypeVar("_T")
 
 
 def running(marker: str) -> list[int]:
-    """Processes whose command line contains the marker."""
+    """Return the processes whose command line contains the marker.
+
+    Where orphans are adopted, only those that this process has started count: another run of the same tests, or a
+    program of somebody else, may have the marker too.
+    """
     if has_proc():
         numbers = [int(name) for name in os.listdir("/proc") if name.isdecimal()]
-        return [pid for pid in numbers if marker.encode() in _command_line(pid)]
+        marked = [pid for pid in numbers if marker.encode() in _command_line(pid)]
+        return [pid for pid in marked if _is_below_this(pid)] if marked and adopts_orphans() else marked
     found: list[int] = []
     for process in psutil.process_iter(["cmdline", "status"]):
         words: list[str] = process.info["cmdline"] or []
         if process.info["status"] != psutil.STATUS_ZOMBIE and any(marker in word for word in words):
             found.append(process.pid)
     return found
+
+
+def _is_below_this(pid: int) -> bool:
+    """Climb from parent to parent, from the start again if one ends meanwhile: its children have another then."""
+    at = pid
+    while at not in (0, os.getpid()):
+        try:
+            at = int(Path(f"/proc/{at}/stat").read_bytes().rpartition(b") ")[2].split()[1])
+        except OSError:
+            if at == pid:
+                return False
+            at = pid
+    return at != 0
 
 
 def _command_line(pid: int) -> bytes:

@@ -9,6 +9,7 @@ from pathlib import Path
 from PySide6.QtCore import QCoreApplication, QEvent
 from PySide6.QtWidgets import QApplication, QWidget
 
+from errand.engine.tools.shell.background import BackgroundCommands
 from errand.protocol.conversations import CONVERSATION_CHANGE, ConversationChangeParams
 from errand.protocol.tasks import TaskRetryParams
 from errand.system.paths import Paths
@@ -19,6 +20,7 @@ from errand.window.theme.theme import Theme
 from errand.window.views.conversation.conversation_view import ConversationView
 from errand.window.views.conversation.find_bar import FindBarView
 from errand.window.views.shell.main_window import MainWindow
+from tests.support.model_replies import results
 from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply
 from tests.support.store_engine import StoreEngine, store_engine
 from tests.support.window import until
@@ -114,6 +116,8 @@ async def _furnish(home: Path, window: MainWindow, engine: StoreEngine, theme: T
     for task in (asking, approving):
         await parts.watcher.ask(task.id)
     serving = await parts.watcher.end((await parts.start("Serve")).id)
+    commands = parts.services.sessions.find(serving.conversation_id, BackgroundCommands)
+    assert commands is not None and commands.commands()[0].ended_at is None, results(parts.watcher.nodes())
     for change in (
         ConversationChangeParams(conversation_id=old.conversation_id, archived=True),
         ConversationChangeParams(conversation_id=poem.conversation_id, pinned=True),
