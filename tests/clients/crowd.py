@@ -21,8 +21,8 @@ from errand.engine.server.session import ALL
 from errand.engine.server.websocket_server import Server, bind_loopback
 from errand.protocol.base import JsonObject
 from errand.protocol.engine import PROTOCOL_VERSION, Endpoint
+from tests.clients.client_state import differences
 from tests.clients.errands import answer, plan
-from tests.clients.picture import differences
 from tests.clients.restless import Gone, RestlessClient
 from tests.support.engine_parts import engine_parts
 from tests.support.model_server import ModelServer
@@ -251,9 +251,9 @@ class Crowd:
         database = self._services.database
         for client in self._clients:
             for follow in client.follows.all:
-                found = await differences(client.picture, follow, database)
+                found = await differences(client.state, follow, database)
                 self.tally.faults += [f"{client.name}, {follow.scope} {follow.detail}: {text}" for text in found]
-            self.tally.faults += [f"{client.name}: {text}" for text in client.picture.faults]
+            self.tally.faults += [f"{client.name}: {text}" for text in client.state.faults]
             self.tally.done["resyncs"] += client.resyncs
             await client.die(in_mid_frame=False)
         stored = {task.id for task in (await database.tasks.page(500)).tasks}

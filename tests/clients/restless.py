@@ -18,7 +18,7 @@ from errand.protocol.engine import Endpoint, SubscribeResult
 from errand.protocol.events import Delta, EventRecord
 from errand.protocol.methods import Response
 from errand.system.local_trust import new_nonce, proof
-from tests.clients.picture import Picture
+from tests.clients.client_state import ClientState
 
 # So little that a client which does not read falls behind after some ten kilobytes.
 _KERNEL_BYTES = 4096
@@ -46,7 +46,7 @@ class RestlessClient:
 
     def __init__(self, name: str, endpoint: Endpoint) -> None:
         self.name = name
-        self.picture = Picture()
+        self.state = ClientState()
         self.follows = FollowedScopes()
         self.is_behind = False
         self.resyncs = 0
@@ -109,7 +109,7 @@ class RestlessClient:
             result = msgspec.json.decode(response.result, type=SubscribeResult)
             self.follows.add(scope, detail, result)
             if result.snapshot is not None:
-                self.picture.show(scope, detail, result.snapshot)
+                self.state.show(scope, detail, result.snapshot)
 
         await self._ask("subscribe", params, self._next_id(), take)
 
@@ -205,9 +205,9 @@ class RestlessClient:
             case "event":
                 record = msgspec.json.decode(notice.params, type=EventRecord)
                 self.follows.record_event(record)
-                self.picture.apply(record.event)
+                self.state.apply(record.event)
             case "delta":
-                self.picture.stream(msgspec.json.decode(notice.params, type=Delta))
+                self.state.stream(msgspec.json.decode(notice.params, type=Delta))
             case "resync":
                 self.is_behind = True
                 self.resyncs += 1

@@ -38,10 +38,10 @@ async def life(own_errand: Errand) -> AsyncGenerator[Life]:
     """Starts an engine, which kills itself as its arguments say; what still runs ends with the test."""
     started: list[Process] = []
 
-    async def begin(*doom: str) -> Process:
+    async def begin(*crash_point: str) -> Process:
         command = Command(("engine",), str(CHECKOUT), own_errand.environment)
-        if doom:
-            command = replace(command, module="tests.support.killed_at_change", arguments=doom)
+        if crash_point:
+            command = replace(command, module="tests.support.killed_at_change", arguments=crash_point)
         process = await start_program(command, (DEVNULL, PIPE, 2))
         started.append(process)
         assert process.stdout is not None and await process.stdout.readline()
@@ -86,10 +86,10 @@ async def test_an_engine_killed_between_note_and_change_leaves_the_file_and_a_li
 ) -> None:
     (workspace / "a").write_text("old\n")
     async with ModelServer(turns=[Reply(calls=(write("a", "new\n"),)), Reply(text="Done.")]) as server:
-        doomed = await life("noted")
+        killed = await life("noted")
         connection = await connected(own_errand)
         await start(connection, server, workspace)
-        assert await doomed.wait() == -9
+        assert await killed.wait() == -9
         await connection.close()
     assert (workspace / "a").read_text() == "old\n"
     await life()
@@ -110,11 +110,11 @@ async def test_file_that_was_half_written_when_the_engine_was_killed_is_removed_
     foreign = workspace / ".errand-0123456789abcdef.tmp"
     foreign.write_text("new\n")  # from before
     async with ModelServer(turns=[Reply(calls=(write("a", "new\n"),)), Reply(text="Done.")]) as server:
-        doomed = await life("writing")
+        killed = await life("writing")
         connection = await connected(own_errand)
         os.utime(foreign, (1, 1))
         await start(connection, server, workspace)
-        assert await doomed.wait() == -9
+        assert await killed.wait() == -9
         await connection.close()
     (left,) = set(os.listdir(workspace)) - {"a", foreign.name}
     other = workspace / ".errand-fedcba9876543210.tmp"
@@ -133,10 +133,10 @@ async def test_a_change_whose_event_was_not_committed_when_the_engine_was_killed
 ) -> None:
     (workspace / "a").write_text("old\n")
     async with ModelServer(turns=[Reply(calls=(write("a", "new\n"),)), Reply(text="Done.")]) as server:
-        doomed = await life("made")
+        killed = await life("made")
         connection = await connected(own_errand)
         await start(connection, server, workspace)
-        assert await doomed.wait() == -9
+        assert await killed.wait() == -9
         await connection.close()
     assert (workspace / "a").read_text() == "new\n"
     await life()
@@ -189,10 +189,10 @@ async def test_an_undo_that_was_killed_in_the_middle_is_completed_by_repeating_i
         )
         task_id = str(found.lines[-1]["id"])
     await own_errand.run("engine", "--stop")
-    doomed = await life("undoing")
+    killed = await life("undoing")
     connection = await connected(own_errand)
     call = asyncio.create_task(connection.call(CHANGE_UNDO, ChangeUndoParams(task_id=task_id)))
-    assert await doomed.wait() == -9
+    assert await killed.wait() == -9
     await connection.close()
     with suppress(ConnectionLost):
         await call

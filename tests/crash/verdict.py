@@ -11,7 +11,7 @@ from errand.engine.storage.sql.statements import from_json
 from errand.protocol.asks import RUN_AGAIN, STOP, Ask
 from errand.protocol.conversations import Node
 from errand.protocol.tasks import Task
-from tests.crash.lives import Lives
+from tests.crash.killed_engines import KilledEngines
 from tests.crash.work import STEPS, step_of
 from tests.support.stored_records import StoredRecords
 
@@ -41,16 +41,16 @@ class Counts:
         )
 
 
-def judge(lives: Lives) -> Counts:
+def judge(engines: KilledEngines) -> Counts:
     """Raises AssertionError with the first task in an invalid state."""
-    counts = Counts(engines=lives.doomed, in_start=lives.in_start, waits=len(lives.waits), servers=lives.servers)
-    stored = lives.stored
+    counts = Counts(engines=engines.kills, in_start=engines.in_start, waits=len(engines.waits), servers=engines.servers)
+    stored = engines.stored
     tasks = {task.id: task for task in _all(stored, "SELECT body FROM tasks", Task)}
     nodes = _all(stored, "SELECT body FROM nodes WHERE role = 'system'", Node)
     asks = _all(stored, "SELECT body FROM asks", Ask)
     started = _all(stored, "SELECT body FROM tool_executions WHERE phase = 'started'", ExecutionStart)
     finished = _all(stored, "SELECT body FROM tool_executions WHERE phase = 'finished'", ExecutionEnd)
-    assert set(lives.started) <= set(tasks), "an acknowledged task is lost"
+    assert set(engines.started) <= set(tasks), "an acknowledged task is lost"
     assert [ask for ask in asks if ask.status == "waiting"] == []
     made = Counter(block.until_id for node in nodes if (block := summary_of(node)) is not None)
     assert [until for until, count in made.items() if count > 1] == [], "a summary was made twice"
@@ -61,7 +61,7 @@ def judge(lives: Lives) -> Counts:
     for task in tasks.values():
         own = [ask for ask in asks if ask.task_id == task.id and ask.unknown is not None]
         ran = [row for row in started if row.task_id == task.id and row.tool == "shell"]
-        _judge_task(task, own, lives.file_of(task.id), ran, ended, counts)
+        _judge_task(task, own, engines.file_of(task.id), ran, ended, counts)
     return counts
 
 

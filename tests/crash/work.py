@@ -6,7 +6,7 @@ import msgspec
 
 from errand.engine.agent.history.conversion import NOT_RUN
 from errand.protocol.base import JsonObject
-from tests.crash.told import TASK, steps_told, summary_of
+from tests.crash.summary_replies import TASK, steps_told, summary_of
 from tests.support.model_replies import DONE
 from tests.support.model_server import Call, ReceivedRequest, Reply
 

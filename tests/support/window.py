@@ -38,8 +38,8 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
-    """A window whose model waits: the first reply comes when `gate` is set."""
+class ViewFixture:
+    """A conversation view with a running task, whose model waits: the first reply comes when `gate` is set."""
 
     view: ConversationView
     engine: StoreEngine
@@ -92,14 +92,14 @@ def said(request: ReceivedRequest) -> list[str]:
 
 
 @asynccontextmanager
-async def desk(
+async def view_fixture(
     application: QApplication,
     theme: Theme,
     home: Path,
     replies: Sequence[Reply],
     mode: TaskMode = "auto",
     approve: ApproveMode = "ask",
-) -> AsyncGenerator[Desk]:
+) -> AsyncGenerator[ViewFixture]:
     """A window with a started task; `replies` follow its first reply."""
     gate = asyncio.Event()
     server = ModelServer([Reply(text="At work.", gate=gate), *replies])
@@ -116,7 +116,7 @@ async def desk(
         view.show()
         try:
             await server.request(0)
-            yield Desk(view, engine, server, gate)
+            yield ViewFixture(view, engine, server, gate)
         finally:
             gate.set()
             engine.stores.close(store)

@@ -13,41 +13,41 @@ from errand.window.views.branches.comparison import ComparisonDialog
 from errand.window.views.conversation.ask_models_dialog import AskModelsDialog
 from errand.window.views.conversation.conversation_view import ConversationView
 from tests.support.window import until
-from tests.window.accessibility.full_window import Office, top
+from tests.window.accessibility.full_window import WindowFixture, top
 
 _MODELS = ("one/model", "another/model", "a/third")
 
 
-async def several(office: Office) -> QWidget:
-    await _joined(office)
-    return office.window
+async def several(fixture: WindowFixture) -> QWidget:
+    await _joined(fixture)
+    return fixture.window
 
 
-async def asked(office: Office, ask: Callable[[ConversationView], None], kind: type[QWidget]) -> QWidget:
+async def asked(fixture: WindowFixture, ask: Callable[[ConversationView], None], kind: type[QWidget]) -> QWidget:
     """The dialog that `ask` opens."""
-    ask(await _joined(office))
+    ask(await _joined(fixture))
     return top(kind)
 
 
-async def models(office: Office) -> QWidget:
+async def models(fixture: WindowFixture) -> QWidget:
     defaults = TaskOptionDefaults(models=tuple(Model(id=one, provider=one.partition("/")[0]) for one in _MODELS))
-    dialog = AskModelsDialog(office.theme, defaults, _MODELS[:1], "Which is better?", office.window)
-    office.keep(dialog)
+    dialog = AskModelsDialog(fixture.theme, defaults, _MODELS[:1], "Which is better?", fixture.window)
+    fixture.keep(dialog)
     dialog.show()
     return dialog
 
 
-async def removal(office: Office) -> QWidget:
-    dialog = RemoveAgentDialog("Coder", office.window)
-    office.keep(dialog)
+async def removal(fixture: WindowFixture) -> QWidget:
+    dialog = RemoveAgentDialog("Coder", fixture.window)
+    fixture.keep(dialog)
     dialog.show()
     return dialog
 
 
-async def side_by_side(office: Office) -> QWidget:
-    view = await _joined(office)
+async def side_by_side(fixture: WindowFixture) -> QWidget:
+    view = await _joined(fixture)
     if not view.tree.panes:
-        office.window.commands.trigger("tree")
+        fixture.window.commands.trigger("tree")
     panel = view.tree.panel
     await until(lambda: any(line.count for line in panel.lines))
     other = next(line for line in panel.lines if line.count and not line.is_in_front)
@@ -60,9 +60,9 @@ async def side_by_side(office: Office) -> QWidget:
     return dialog
 
 
-async def _joined(office: Office) -> ConversationView:
-    view = await office.open(office.told)
+async def _joined(fixture: WindowFixture) -> ConversationView:
+    view = await fixture.open(fixture.told)
     if not view.store.agents.is_several:
-        view.store.agents.add(office.told, NewAgent("coder", color="teal"))
+        view.store.agents.add(fixture.told, NewAgent("coder", color="teal"))
         await until(lambda: view.input_panel.agents.isVisible())
     return view

@@ -29,7 +29,7 @@ _POEM = "# A poem\n\nRoses are **red**, [violets](https://example.org) are `blue
 
 
 @dataclass(frozen=True, slots=True)
-class Office:
+class WindowFixture:
     """`told` is a conversation with two branches, `busy` one with a running task and queued messages.
 
     `serving` has a command in the background.
@@ -82,7 +82,7 @@ class Office:
 
 
 @asynccontextmanager
-async def office(application: QApplication, theme: Theme, home: Path) -> AsyncGenerator[Office]:
+async def window_fixture(application: QApplication, theme: Theme, home: Path) -> AsyncGenerator[WindowFixture]:
     gate = asyncio.Event()
     server = ModelServer(answer=lambda request: _answer(request, gate))
     theme.set_motion(False)
@@ -101,7 +101,7 @@ async def office(application: QApplication, theme: Theme, home: Path) -> AsyncGe
             window.deleteLater()
 
 
-async def _furnish(home: Path, window: MainWindow, engine: StoreEngine, theme: Theme) -> Office:
+async def _furnish(home: Path, window: MainWindow, engine: StoreEngine, theme: Theme) -> WindowFixture:
     parts = engine.parts
     poem = await parts.watcher.end((await parts.start("Write a poem")).id)
     reply = next(node for node in parts.watcher.nodes() if node.role == "assistant")
@@ -125,7 +125,7 @@ async def _furnish(home: Path, window: MainWindow, engine: StoreEngine, theme: T
         await engine.stores.session.call(CONVERSATION_CHANGE, change)
     await until(lambda: len(engine.stores.asks.waiting()) == 2)
     told, at_work, asks, waits, serves = (task.conversation_id for task in (poem, busy, asking, approving, serving))
-    return Office(home, window, engine, theme, told, at_work, asks, waits, serves)
+    return WindowFixture(home, window, engine, theme, told, at_work, asks, waits, serves)
 
 
 def _answer(request: ReceivedRequest, gate: asyncio.Event) -> Reply:

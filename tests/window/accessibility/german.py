@@ -19,7 +19,7 @@ from PySide6.QtWidgets import QApplication, QLineEdit  # noqa: E402
 
 from errand.window.main import translate_qt  # noqa: E402
 from errand.window.theme.theme import Theme  # noqa: E402
-from tests.window.accessibility.full_window import office  # noqa: E402
+from tests.window.accessibility.full_window import window_fixture  # noqa: E402
 from tests.window.accessibility.walk import findings_in_texts  # noqa: E402
 
 
@@ -37,8 +37,8 @@ async def _walk(application: QApplication, home: Path) -> None:
     theme = Theme()
     theme.set_mode("light")
     theme.apply(application)
-    async with office(application, theme, home) as opened:
-        for finding in await findings_in_texts(opened):
+    async with window_fixture(application, theme, home) as fixture:
+        for finding in await findings_in_texts(fixture):
             sys.stdout.write(f"{finding}\n")
     sys.stdout.write("done\n")
 

@@ -9,34 +9,34 @@ from errand.window.views.memory.dialog import MemoryDialog, MemoryPage
 from errand.window.views.memory.forget_dialog import ForgetDialog
 from tests.support.engine_parts import remembered
 from tests.support.window import press, until
-from tests.window.accessibility.full_window import Office, top
+from tests.window.accessibility.full_window import WindowFixture, top
 
 
-async def facts(office: Office) -> QWidget:
+async def facts(fixture: WindowFixture) -> QWidget:
     """A proposed and a pinned fact, and the open form."""
-    known = office.engine.parts.services.facts
-    await known.propose(FactDraft("Nadia is on leave.", "me", office.told, "n1"), "Assistant")
+    known = fixture.engine.parts.services.facts
+    await known.propose(FactDraft("Nadia is on leave.", "me", fixture.told, "n1"), "Assistant")
     await known.pin(FactDraft("Ivo likes tea.", "always"), "fact_1", "window")
-    dialog = _open(office, "facts")
-    stored = office.engine.stores.facts
+    dialog = _open(fixture, "facts")
+    stored = fixture.engine.stores.facts
     await until(lambda: (len(stored.proposed), len(stored.pinned)) == (1, 1))
     press(dialog, tr("Add fact…"))
     return dialog
 
 
-async def entries(office: Office) -> QWidget:
+async def entries(fixture: WindowFixture) -> QWidget:
     """The entries, and the open form that pins one."""
-    await remembered(office.engine.parts)
-    dialog = _open(office, "entries")
+    await remembered(fixture.engine.parts)
+    dialog = _open(fixture, "entries")
     await until(lambda: bool(dialog.entries.list.lines))
     press(dialog.entries.entry, tr("Pin as fact…"))
     return dialog
 
 
-async def forgetting(office: Office) -> QWidget:
+async def forgetting(fixture: WindowFixture) -> QWidget:
     """The question before something is forgotten."""
-    await remembered(office.engine.parts)
-    dialog = _open(office, "entries")
+    await remembered(fixture.engine.parts)
+    dialog = _open(fixture, "entries")
     dialog.entries.search.setText("poem")
     dialog.entries.search.search_now()
     await until(lambda: any("poem" in line for line in dialog.entries.list.lines[:1]))
@@ -45,12 +45,12 @@ async def forgetting(office: Office) -> QWidget:
     return dialog
 
 
-async def forget_message(office: Office) -> QWidget:
+async def forget_message(fixture: WindowFixture) -> QWidget:
     """The question about one message of a conversation."""
-    view = await office.open(office.told)
+    view = await fixture.open(fixture.told)
     row = view.store.row(0)
     assert isinstance(row, UserRow)
-    office.window.dialogs.open_forget(row.node.id)
+    fixture.window.dialogs.open_forget(row.node.id)
     dialog = top(ForgetDialog)
     await until(
         lambda: any(
@@ -60,16 +60,16 @@ async def forget_message(office: Office) -> QWidget:
     return dialog
 
 
-async def state(office: Office) -> QWidget:
+async def state(fixture: WindowFixture) -> QWidget:
     """The state, and a question."""
-    dialog = _open(office, "state")
+    dialog = _open(fixture, "state")
     await until(dialog.state.numbers.isVisible)
     press(dialog, tr("Rebuild index"))
     return dialog
 
 
-def _open(office: Office, page: MemoryPage) -> MemoryDialog:
-    office.window.dialogs.open_memory(None, page)
+def _open(fixture: WindowFixture, page: MemoryPage) -> MemoryDialog:
+    fixture.window.dialogs.open_memory(None, page)
     dialog = top(MemoryDialog)
     assert isinstance(dialog, MemoryDialog)
     return dialog

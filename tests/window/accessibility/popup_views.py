@@ -22,31 +22,31 @@ from errand.window.widgets.notice_line import NoticeDetailsDialog
 from errand.window.widgets.picture_viewer import PictureViewer
 from tests.support.rows import NOW, image
 from tests.support.window import press, until
-from tests.window.accessibility.full_window import Office, top
+from tests.window.accessibility.full_window import WindowFixture, top
 
 _NOTICE = "The connection to the engine was lost. Tasks continue, and everything that was written is kept. " * 3
 
 
-async def model_picker(office: Office) -> QWidget:
+async def model_picker(fixture: WindowFixture) -> QWidget:
     models = tuple(
         Model(id=f"{provider}/{name}", provider=provider) for provider in ("lab", "openai") for name in ("small", "big")
     )
     defaults = TaskOptionDefaults(models=models, favourites=("lab/big",), recent=("openai/small",))
-    picker = ModelPicker(office.theme, defaults, "lab/small", office.window)
-    office.keep(picker)
-    picker.open_beside(office.window)
+    picker = ModelPicker(fixture.theme, defaults, "lab/small", fixture.window)
+    fixture.keep(picker)
+    picker.open_beside(fixture.window)
     return picker
 
 
-async def approval_modes(office: Office) -> QWidget:
-    view = await office.open(office.approving)
+async def approval_modes(fixture: WindowFixture) -> QWidget:
+    view = await fixture.open(fixture.approving)
     (mode,) = view.findChildren(ApprovalModeView)
     QTest.mouseClick(mode.mode_button, Qt.MouseButton.LeftButton)
     return top(ApprovalModeDialog)
 
 
-async def context(office: Office) -> QWidget:
-    view = await office.open(office.told)
+async def context(fixture: WindowFixture) -> QWidget:
+    view = await fixture.open(fixture.told)
     (bar,) = view.findChildren(ContextBarView)
     await until(bar.isVisible)
     bar.click()
@@ -55,13 +55,13 @@ async def context(office: Office) -> QWidget:
     return bar.popover
 
 
-async def notice_details(office: Office) -> QWidget:
-    dialog = NoticeDetailsDialog(office.theme, _NOTICE, QGuiApplication.clipboard(), office.window)
-    dialog.open_above(office.window.sidebar)
+async def notice_details(fixture: WindowFixture) -> QWidget:
+    dialog = NoticeDetailsDialog(fixture.theme, _NOTICE, QGuiApplication.clipboard(), fixture.window)
+    dialog.open_above(fixture.window.sidebar)
     return dialog
 
 
-async def todo_list(office: Office) -> QWidget:
+async def todo_list(fixture: WindowFixture) -> QWidget:
     items = (TodoItem(text="look", status="done"), TodoItem(text="work", status="in_progress"), TodoItem(text="test"))
     task = Task(
         id="task_1",
@@ -74,8 +74,8 @@ async def todo_list(office: Office) -> QWidget:
         started_at=NOW,
         todo=items,
     )
-    window, view = QWidget(), TodoView(office.theme)
-    office.keep(window)
+    window, view = QWidget(), TodoView(fixture.theme)
+    fixture.keep(window)
     column = QVBoxLayout(window)
     column.addWidget(view)
     column.addWidget(push_button("Below"))
@@ -87,15 +87,15 @@ async def todo_list(office: Office) -> QWidget:
     return window
 
 
-async def background(office: Office) -> QWidget:
+async def background(fixture: WindowFixture) -> QWidget:
     """A command in the background, listed above the message field."""
-    await _with_background(office)
-    return office.window
+    await _with_background(fixture)
+    return fixture.window
 
 
-async def background_output(office: Office) -> QWidget:
-    await _with_background(office)
-    view = office.front.input_panel.background
+async def background_output(fixture: WindowFixture) -> QWidget:
+    await _with_background(fixture)
+    view = fixture.front.input_panel.background
     view.rows[0].setFocus(Qt.FocusReason.TabFocusReason)
     QTest.keyClick(view.rows[0], Qt.Key.Key_Return)
     dialog = top(BackgroundOutputDialog)
@@ -104,61 +104,61 @@ async def background_output(office: Office) -> QWidget:
     return dialog
 
 
-async def _with_background(office: Office) -> None:
-    await office.open(office.serving)
-    view = office.front.input_panel.background
+async def _with_background(fixture: WindowFixture) -> None:
+    await fixture.open(fixture.serving)
+    view = fixture.front.input_panel.background
     await until(lambda: bool(view.rows))
     if not view.rows[0].isVisible():
         QTest.keyClick(view.header, Qt.Key.Key_Return)
 
 
-async def picture(office: Office) -> QWidget:
-    viewer = PictureViewer(image().image, office.theme, lambda _: None, office.window)
+async def picture(fixture: WindowFixture) -> QWidget:
+    viewer = PictureViewer(image().image, fixture.theme, lambda _: None, fixture.window)
     viewer.open()
     return viewer
 
 
-async def folder_question(office: Office) -> QWidget:
-    dialog = WorkspaceDialog(WorkspaceQuestion("/elsewhere", "/own", lambda _: None), office.window)
+async def folder_question(fixture: WindowFixture) -> QWidget:
+    dialog = WorkspaceDialog(WorkspaceQuestion("/elsewhere", "/own", lambda _: None), fixture.window)
     dialog.show()
     return dialog
 
 
-async def tab_menu(office: Office) -> QWidget:
-    menu = TabMenu(office.window, is_pinned=False)
-    office.keep(menu)
-    menu.popup(office.window.pos())
+async def tab_menu(fixture: WindowFixture) -> QWidget:
+    menu = TabMenu(fixture.window, is_pinned=False)
+    fixture.keep(menu)
+    menu.popup(fixture.window.pos())
     return menu
 
 
-async def inbox_row(office: Office) -> QWidget:
+async def inbox_row(fixture: WindowFixture) -> QWidget:
     """A request, opened in the inbox."""
-    office.window.commands.trigger("new_task")
-    office.window.sidebar.inbox.rows[1].expand()
-    return office.window
+    fixture.window.commands.trigger("new_task")
+    fixture.window.sidebar.inbox.rows[1].expand()
+    return fixture.window
 
 
-async def undo_archiving(office: Office) -> QWidget:
+async def undo_archiving(fixture: WindowFixture) -> QWidget:
     """The banners of the sidebar."""
-    await office.open(office.told)
-    office.window.sidebar.notice.show_message(_NOTICE[:80])
-    office.engine.stores.conversations.archive(office.told)
-    await until(office.window.sidebar.undo.isVisible)
-    return office.window
+    await fixture.open(fixture.told)
+    fixture.window.sidebar.notice.show_message(_NOTICE[:80])
+    fixture.engine.stores.conversations.archive(fixture.told)
+    await until(fixture.window.sidebar.undo.isVisible)
+    return fixture.window
 
 
-async def archived_back(office: Office) -> QWidget:
+async def archived_back(fixture: WindowFixture) -> QWidget:
     """Undone by its button."""
-    undo = office.window.sidebar.undo
+    undo = fixture.window.sidebar.undo
     if undo.isVisible():
         undo.undo()
-    office.window.sidebar.notice.hide()
-    await office.open(office.told)
-    return office.window
+    fixture.window.sidebar.notice.hide()
+    await fixture.open(fixture.told)
+    return fixture.window
 
 
-async def deny_reason(office: Office) -> QWidget:
+async def deny_reason(fixture: WindowFixture) -> QWidget:
     """The field for a reason in the card of an approval."""
-    view = await office.open(office.approving)
+    view = await fixture.open(fixture.approving)
     press(view, tr("Deny with reason…"))
-    return office.window
+    return fixture.window

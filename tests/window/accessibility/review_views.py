@@ -5,37 +5,37 @@ from PySide6.QtWidgets import QWidget
 from errand.window.views.review.review_panel import ReviewPanelView
 from tests.engine.checkpoints.parts import Work
 from tests.support.window import until
-from tests.window.accessibility.full_window import Office
+from tests.window.accessibility.full_window import WindowFixture
 
 _LINES = "".join(f"line {number}\n" for number in range(40))
 
 
-async def empty(office: Office) -> QWidget:
-    view = await office.open(office.told)
+async def empty(fixture: WindowFixture) -> QWidget:
+    view = await fixture.open(fixture.told)
     view.review.open()
-    return office.window
+    return fixture.window
 
 
-async def unified(office: Office) -> QWidget:
-    panel = await _with_changes(office)
+async def unified(fixture: WindowFixture) -> QWidget:
+    panel = await _with_changes(fixture)
     panel.set_side_by_side(False)
-    return office.window
+    return fixture.window
 
 
-async def side_by_side(office: Office) -> QWidget:
-    panel = await _with_changes(office)
+async def side_by_side(fixture: WindowFixture) -> QWidget:
+    panel = await _with_changes(fixture)
     panel.set_side_by_side(True)
     panel.banner.show_message("The patch was copied.", "done")
-    return office.window
+    return fixture.window
 
 
-async def _with_changes(office: Office) -> ReviewPanelView:
+async def _with_changes(fixture: WindowFixture) -> ReviewPanelView:
     """Two files in two steps, and one change undone, so that every control is there."""
-    view = await office.open(office.told)
+    view = await fixture.open(fixture.told)
     view.review.open()
     task = view.store.task
     assert task is not None
-    work = Work(office.engine.parts, task)
+    work = Work(fixture.engine.parts, task)
     if not view.changes.tasks:
         work.put("review.txt", _LINES)
         await work.write(1, "review.txt", _LINES.replace("line 3\n", "first\n").replace("line 30\n", "second\n"))

@@ -14,63 +14,63 @@ from errand.window.views.settings.mcp_servers import McpServerRowView
 from errand.window.views.settings.providers.row import ProviderRowView
 from errand.window.views.settings.skills_page import SkillRowView
 from tests.support.window import press, until
-from tests.window.accessibility.full_window import Office, top
+from tests.window.accessibility.full_window import WindowFixture, top
 
 _NOBODY = "http://127.0.0.1:9/v1"
 
 
-async def provider(office: Office) -> QWidget:
+async def provider(fixture: WindowFixture) -> QWidget:
     """An own provider that does not answer, its models, and the form that adds one."""
-    await office.engine.stores.session.call(
+    await fixture.engine.stores.session.call(
         MODEL_SERVER_SAVE, ModelServerSaveParams(name="Lab", address=_NOBODY, key="k-of-the-test")
     )
-    dialog = await _page(office, "providers", ProviderRowView)
+    dialog = await _page(fixture, "providers", ProviderRowView)
     press(dialog, f"{tr('Models…').rstrip('…')} Lab")
     press(dialog, tr("Add model…"))
     return dialog
 
 
-async def personality(office: Office) -> QWidget:
-    dialog = await _page(office, "personalities")
+async def personality(fixture: WindowFixture) -> QWidget:
+    dialog = await _page(fixture, "personalities")
     press(dialog, tr("New personality"))
     return dialog
 
 
-async def rules(office: Office) -> QWidget:
+async def rules(fixture: WindowFixture) -> QWidget:
     """A rule, and the form that adds one."""
     call = GrantedCall(operation="run", prefix=("git", "push"))
-    await office.engine.stores.session.call(
+    await fixture.engine.stores.session.call(
         GRANT_ADD, GrantAddParams(rules=(GrantDraft(decision="deny", call=call, scope="user"),))
     )
-    dialog = await _page(office, "permissions", GrantRowView)
+    dialog = await _page(fixture, "permissions", GrantRowView)
     press(dialog, tr("Add rule…"))
     return dialog
 
 
-async def servers(office: Office) -> QWidget:
+async def servers(fixture: WindowFixture) -> QWidget:
     """A server, and the form that adds one."""
-    await office.engine.stores.session.call(MCP_SAVE, McpSaveParams(name="test", command=("false",)))
-    dialog = await _page(office, "tools", McpServerRowView)
+    await fixture.engine.stores.session.call(MCP_SAVE, McpSaveParams(name="test", command=("false",)))
+    dialog = await _page(fixture, "tools", McpServerRowView)
     press(dialog, tr("Add server…"))
     return dialog
 
 
-async def skills(office: Office) -> QWidget:
+async def skills(fixture: WindowFixture) -> QWidget:
     """An installed skill, and the form that installs one."""
-    source = office.home / "report"
+    source = fixture.home / "report"
     source.mkdir(exist_ok=True)
     (source / "SKILL.md").write_text("---\nname: report\ndescription: Makes reports.\n---\nWrite it.\n")
-    skills = office.engine.parts.services.skills
+    skills = fixture.engine.parts.services.skills
     shown = (await skills.preview(SkillPreviewParams(source=str(source)))).preview
     if shown is not None:
         await skills.install(SkillInstallParams(source=shown.source, fingerprint=shown.fingerprint))
-    dialog = await _page(office, "skills", SkillRowView)
+    dialog = await _page(fixture, "skills", SkillRowView)
     press(dialog, tr("Install skill…"))
     return dialog
 
 
-async def licences(office: Office) -> QWidget:
-    dialog = await _page(office, "about")
+async def licences(fixture: WindowFixture) -> QWidget:
+    dialog = await _page(fixture, "about")
     press(dialog, tr("Licences…"))
     found = top(LicencesDialog)
     assert isinstance(found, LicencesDialog)
@@ -79,9 +79,9 @@ async def licences(office: Office) -> QWidget:
     return found
 
 
-async def _page(office: Office, name: PageName, shows: type[QWidget] = QLabel) -> QWidget:
+async def _page(fixture: WindowFixture, name: PageName, shows: type[QWidget] = QLabel) -> QWidget:
     """The dialog on that page, once it shows such a widget."""
-    office.window.dialogs.settings.open_page(name)
+    fixture.window.dialogs.settings.open_page(name)
     dialog = top(SettingsDialog)
     await until(lambda: any(one.isVisible() for one in dialog.findChildren(shows)))
     return dialog

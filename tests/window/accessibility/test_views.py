@@ -15,7 +15,7 @@ from errand.window.theme.theme import Theme
 from errand.window.widgets.labels import TextLabel
 from tests.support.command_line import CHECKOUT
 from tests.window.accessibility.contrast import lines, picture_of
-from tests.window.accessibility.full_window import office
+from tests.window.accessibility.full_window import window_fixture
 from tests.window.accessibility.tab_walk import TabWalk
 from tests.window.accessibility.tree import elements
 from tests.window.accessibility.walk import MIN_TEXT_CONTRAST, Findings, findings, findings_in_contrast, is_reached
@@ -33,8 +33,8 @@ async def in_light(
 ) -> Findings:
     if not walks:
         monkeypatch.setenv("HOME", str(tmp_path))  # where skills are installed
-        async with office(qapp, theme, tmp_path) as opened:
-            walks.append(await findings(opened))
+        async with window_fixture(qapp, theme, tmp_path) as fixture:
+            walks.append(await findings(fixture))
     return walks[0]
 
 
@@ -51,8 +51,8 @@ async def test_every_text_and_icon_has_enough_contrast_in_the_dark_theme(
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     theme.set_mode("dark")
-    async with office(qapp, theme, tmp_path) as opened:
-        found = await findings_in_contrast(opened)
+    async with window_fixture(qapp, theme, tmp_path) as fixture:
+        found = await findings_in_contrast(fixture)
     assert found == [], "\n".join(found)
 
 

@@ -35,7 +35,7 @@ from tests.support.rows import RowList
 from tests.support.window import press, until
 from tests.window.accessibility import agents_views, memory_views, popup_views, review_views, settings_views
 from tests.window.accessibility.every_row import every_row
-from tests.window.accessibility.full_window import Office, top
+from tests.window.accessibility.full_window import WindowFixture, top
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,144 +43,144 @@ class View:
     """`open` returns the window that shows the view."""
 
     name: str
-    open: Callable[[Office], Awaitable[QWidget]]
+    open: Callable[[WindowFixture], Awaitable[QWidget]]
 
 
-async def _first_run(office: Office) -> QWidget:
-    office.window.commands.trigger("new_task")
-    office.window.dialogs.settings_closed.emit()  # searches for models again
-    welcome = office.front.welcome
+async def _first_run(fixture: WindowFixture) -> QWidget:
+    fixture.window.commands.trigger("new_task")
+    fixture.window.dialogs.settings_closed.emit()  # searches for models again
+    welcome = fixture.front.welcome
     await until(welcome.set_up.isVisible)
-    QTest.keyClicks(office.front.composer.field, "Count")
-    QTest.keyClick(office.front.composer.field, Qt.Key.Key_Return)
-    return office.window
+    QTest.keyClicks(fixture.front.composer.field, "Count")
+    QTest.keyClick(fixture.front.composer.field, Qt.Key.Key_Return)
+    return fixture.window
 
 
-async def _draft(office: Office) -> QWidget:
-    file = office.home / "notes.txt"
+async def _draft(fixture: WindowFixture) -> QWidget:
+    file = fixture.home / "notes.txt"
     file.write_text("a line")
-    office.window.commands.trigger("new_task")
-    QTest.keyClicks(office.front.composer.field, "Read this")
-    office.front.composer.attachments.add([str(file)])
-    return office.window
+    fixture.window.commands.trigger("new_task")
+    QTest.keyClicks(fixture.front.composer.field, "Read this")
+    fixture.front.composer.attachments.add([str(file)])
+    return fixture.window
 
 
-async def _branches(office: Office) -> QWidget:
-    view = await office.open(office.told)
+async def _branches(fixture: WindowFixture) -> QWidget:
+    view = await fixture.open(fixture.told)
     if not view.tree.panes:
-        office.window.commands.trigger("tree")
+        fixture.window.commands.trigger("tree")
     places = view.tree.panel.findChildren(QListView)
     await until(lambda: any(place.isVisible() for place in places))
-    return office.window
+    return fixture.window
 
 
-async def _find(office: Office) -> QWidget:
-    view = await office.open(office.told)
+async def _find(fixture: WindowFixture) -> QWidget:
+    view = await fixture.open(fixture.told)
     view.find_bar.open()
-    QTest.keyClicks(office.window.focusWidget(), "red")
-    return office.window
+    QTest.keyClicks(fixture.window.focusWidget(), "red")
+    return fixture.window
 
 
-async def _conversation(office: Office, which: str) -> QWidget:
-    await office.open({"busy": office.busy, "asking": office.asking, "approving": office.approving}[which])
-    return office.window
+async def _conversation(fixture: WindowFixture, which: str) -> QWidget:
+    await fixture.open({"busy": fixture.busy, "asking": fixture.asking, "approving": fixture.approving}[which])
+    return fixture.window
 
 
-async def _search(office: Office) -> QWidget:
-    sidebar = office.window.sidebar
+async def _search(fixture: WindowFixture) -> QWidget:
+    sidebar = fixture.window.sidebar
     QTest.keyClicks(sidebar.search, "sugar")
     await until(sidebar.results.isVisible)
-    return office.window
+    return fixture.window
 
 
-async def _archive(office: Office) -> QWidget:
-    sidebar = office.window.sidebar
+async def _archive(fixture: WindowFixture) -> QWidget:
+    sidebar = fixture.window.sidebar
     press(sidebar, tr("Archived"))
-    await until(lambda: office.engine.stores.conversations.archived.count() > 0 and sidebar.archive.list.isVisible())
-    return office.window
+    await until(lambda: fixture.engine.stores.conversations.archived.count() > 0 and sidebar.archive.list.isVisible())
+    return fixture.window
 
 
-async def _narrow(office: Office) -> QWidget:
-    await office.open(office.approving)
-    office.window.resize(700, 600)
-    return office.window
+async def _narrow(fixture: WindowFixture) -> QWidget:
+    await fixture.open(fixture.approving)
+    fixture.window.resize(700, 600)
+    return fixture.window
 
 
-async def _choices(office: Office) -> QWidget:
-    office.window.commands.trigger("new_task")
-    QTest.mouseClick(office.front.input_panel.task_options.more_button, Qt.MouseButton.LeftButton)
+async def _choices(fixture: WindowFixture) -> QWidget:
+    fixture.window.commands.trigger("new_task")
+    QTest.mouseClick(fixture.front.input_panel.task_options.more_button, Qt.MouseButton.LeftButton)
     return top(TaskOptionsDialog)
 
 
-async def _action(office: Office, name: ActionName, kind: type[QDialog]) -> QWidget:
-    office.window.commands.trigger(name)
+async def _action(fixture: WindowFixture, name: ActionName, kind: type[QDialog]) -> QWidget:
+    fixture.window.commands.trigger(name)
     return top(kind)
 
 
-async def _usage(office: Office) -> QWidget:
-    dialog = await _action(office, "usage", UsageDialog)
+async def _usage(fixture: WindowFixture) -> QWidget:
+    dialog = await _action(fixture, "usage", UsageDialog)
     await until(lambda: any(table.isVisible() for table in dialog.findChildren(UsageTableView)))
     return dialog
 
 
-async def _settings(office: Office, page: PageName) -> QWidget:
-    office.window.dialogs.settings.open_page(page)
+async def _settings(fixture: WindowFixture, page: PageName) -> QWidget:
+    fixture.window.dialogs.settings.open_page(page)
     dialog = top(SettingsDialog)
     if page in _ROWS:
         await until(lambda: any(row.isVisible() for row in dialog.findChildren(_ROWS[page])))
     return dialog
 
 
-async def _server_form(office: Office) -> QWidget:
-    dialog = await _settings(office, "providers")
+async def _server_form(fixture: WindowFixture) -> QWidget:
+    dialog = await _settings(fixture, "providers")
     press(dialog, tr("Add provider…"))
     return dialog
 
 
-async def _quick(office: Office) -> QWidget:
-    dialog = QuickTaskDialog(office.theme)
-    office.keep(dialog)
+async def _quick(fixture: WindowFixture) -> QWidget:
+    dialog = QuickTaskDialog(fixture.theme)
+    fixture.keep(dialog)
     dialog.show_with("Half a thought", "in a new folder")
-    dialog.open_on(office.window.screen())
+    dialog.open_on(fixture.window.screen())
     dialog.show_started("Count the files")
     return dialog
 
 
-async def _quit(office: Office) -> QWidget:
-    dialog = QuitDialog(QuitStore(office.engine.stores), office.theme, office.window)
+async def _quit(fixture: WindowFixture) -> QWidget:
+    dialog = QuitDialog(QuitStore(fixture.engine.stores), fixture.theme, fixture.window)
     dialog.show()
     return dialog
 
 
-async def _leave(office: Office) -> QWidget:
-    dialog = KeepRunningDialog(2, office.window)
-    office.keep(dialog)
+async def _leave(fixture: WindowFixture) -> QWidget:
+    dialog = KeepRunningDialog(2, fixture.window)
+    fixture.keep(dialog)
     dialog.show()
     return dialog
 
 
-async def _delete(office: Office) -> QWidget:
-    dialog = DeleteDialog("A title", 3, 1, office.window)
+async def _delete(fixture: WindowFixture) -> QWidget:
+    dialog = DeleteDialog("A title", 3, 1, fixture.window)
     dialog.show()
     return dialog
 
 
-async def _own_window(office: Office) -> QWidget:
-    await office.open(office.asking)
-    office.window.commands.trigger("own_window")
-    return office.window.conversations.windows[0]
+async def _own_window(fixture: WindowFixture) -> QWidget:
+    await fixture.open(fixture.asking)
+    fixture.window.commands.trigger("own_window")
+    return fixture.window.conversations.windows[0]
 
 
-async def _tray(office: Office) -> QWidget:
-    menu = TrayMenu(office.engine.stores)
-    office.keep(menu)
-    menu.popup(office.window.pos())
+async def _tray(fixture: WindowFixture) -> QWidget:
+    menu = TrayMenu(fixture.engine.stores)
+    fixture.keep(menu)
+    menu.popup(fixture.window.pos())
     return menu
 
 
-async def _every_row(office: Office, closed: bool) -> QWidget:
-    window, view = QWidget(), TranscriptView(RowList(every_row()), office.theme, KeptActions())
-    office.keep(window)
+async def _every_row(fixture: WindowFixture, closed: bool) -> QWidget:
+    window, view = QWidget(), TranscriptView(RowList(every_row()), fixture.theme, KeptActions())
+    fixture.keep(window)
     column = QVBoxLayout(window)
     column.addWidget(view)
     column.addWidget(push_button("Below"))

@@ -16,7 +16,7 @@ from errand.window.views.settings.shortcuts_page import KeySequenceButton
 from errand.window.widgets.labels import ElidedLabel
 from tests.support.window import until
 from tests.window.accessibility.contrast import lines, picture_of
-from tests.window.accessibility.full_window import Office
+from tests.window.accessibility.full_window import WindowFixture
 from tests.window.accessibility.tab_walk import TabWalk
 from tests.window.accessibility.tree import Element, elements, is_part_of_another, words_of
 from tests.window.accessibility.views import VIEWS, View
@@ -43,10 +43,10 @@ MIN_TEXT_CONTRAST, MIN_ICON_CONTRAST = 4.5, 3.0
 _PARTS = ("View", "Dialog", "Card", "Form", "Picker", "Menu", "Popover")
 
 
-async def bring(office: Office, view: View) -> QWidget:
+async def bring(fixture: WindowFixture, view: View) -> QWidget:
     """Show a view, alone."""
-    office.tidy()
-    window = await view.open(office)
+    fixture.tidy()
+    window = await view.open(fixture)
     window.activateWindow()
     for _ in range(3):
         QApplication.processEvents()
@@ -61,13 +61,13 @@ class Findings:
     contrast: list[str] = field(default_factory=list[str])
 
 
-async def findings(office: Office) -> Findings:
+async def findings(fixture: WindowFixture) -> Findings:
     """Open each view once and check everything in it."""
     result = Findings()
     seen: set[type] = set()
     looked_at: set[QWidget] = set()
     for view in VIEWS:
-        window = await bring(office, view)
+        window = await bring(fixture, view)
         result.contrast.extend(f"{view.name}: {line}" for line in _low_contrast(window))
         seen.update(kind for part in _visible(window) for kind in type(part).__mro__)
         wrong = (*_nameless(window), *_unreachable(window, looked_at), *_unpressable(window), *_cut(window))
@@ -76,11 +76,11 @@ async def findings(office: Office) -> Findings:
     return result
 
 
-async def findings_in_contrast(office: Office) -> list[str]:
+async def findings_in_contrast(fixture: WindowFixture) -> list[str]:
     """Open each view in the theme that is applied, and check its contrast alone."""
     found: list[str] = []
     for view in VIEWS:
-        window = await bring(office, view)
+        window = await bring(fixture, view)
         found += [f"{view.name}: {line}" for line in _low_contrast(window)]
     return found
 
@@ -95,11 +95,11 @@ def _low_contrast(window: QWidget) -> Iterator[str]:
                 yield f"contrast {poor}: {part.words}"
 
 
-async def findings_in_texts(office: Office) -> list[str]:
+async def findings_in_texts(fixture: WindowFixture) -> list[str]:
     """What depends on the language: names, and whether texts fit."""
     found: list[str] = []
     for view in VIEWS:
-        window = await bring(office, view)
+        window = await bring(fixture, view)
         with suppress(TimeoutError):
             await until(partial(_fits, window))  # its layout may not be complete yet
         found += [f"{view.name}: {line}" for line in (*_nameless(window), *_cut(window))]

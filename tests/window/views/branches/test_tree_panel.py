@@ -17,7 +17,7 @@ from errand.window.views.conversation.side_panels import SidePanelsView
 from errand.window.views.shared.export_dialog import ExportDialog
 from tests.support.model_server import ModelServer, Reply
 from tests.support.store_engine import StoreEngine, store_engine
-from tests.support.window import desk, until
+from tests.support.window import until, view_fixture
 
 
 async def say(engine: StoreEngine) -> Task:
@@ -80,22 +80,22 @@ async def test_enter_switches_to_the_branch_of_a_line(tmp_path: Path, theme: The
 
 
 async def test_the_branch_of_a_line_is_exported_to_a_file(qapp: QApplication, theme: Theme, tmp_path: Path) -> None:
-    async with desk(qapp, theme, tmp_path, [Reply(text="Violets.")]) as place:
-        await place.finish()
-        await retry(place.engine, place.engine.parts.watcher.nodes()[1].id)
-        place.view.tree.toggle()
-        panel = place.view.tree.panel
+    async with view_fixture(qapp, theme, tmp_path, [Reply(text="Violets.")]) as fixture:
+        await fixture.finish()
+        await retry(fixture.engine, fixture.engine.parts.watcher.nodes()[1].id)
+        fixture.view.tree.toggle()
+        panel = fixture.view.tree.panel
         await until(lambda: len(panel.lines) == 3)
         menu = panel.menu_of(panel.lines[1])
         (export,) = (action for action in menu.actions() if action.text() == "Export branch…")
         export.trigger()
-        (dialog,) = place.view.findChildren(ExportDialog)
+        (dialog,) = fixture.view.findChildren(ExportDialog)
         assert (dialog.windowTitle(), dialog.nameFilters()[-1]) == (
             "Export branch",
             "Complete export (*.jsonl)",
         )
         told: list[str] = []
-        place.engine.stores.conversations.exported.connect(told.append)
+        fixture.engine.stores.conversations.exported.connect(told.append)
         path = tmp_path / "branch.html"
         dialog.fileSelected.emit(str(path))
         await until(lambda: bool(told))

@@ -15,7 +15,7 @@ from errand.window.stores.task_options import TaskOptions
 from errand.window.theme.theme import Theme
 from errand.window.views.composer.approval_mode import ApprovalModeDialog, ApprovalModeView, next_mode
 from tests.support.model_replies import DONE, shell
-from tests.support.window import Desk, desk, press, until
+from tests.support.window import ViewFixture, press, until, view_fixture
 
 
 @pytest.fixture
@@ -31,9 +31,9 @@ def view(qtbot: QtBot, theme: Theme) -> ApprovalModeView:
 
 
 @pytest.fixture
-async def person(qapp: QApplication, theme: Theme, tmp_path: Path) -> AsyncGenerator[Desk]:
-    async with desk(qapp, theme, tmp_path, [shell("touch made"), DONE], mode="task") as opened:
-        yield opened
+async def fixture(qapp: QApplication, theme: Theme, tmp_path: Path) -> AsyncGenerator[ViewFixture]:
+    async with view_fixture(qapp, theme, tmp_path, [shell("touch made"), DONE], mode="task") as fixture:
+        yield fixture
 
 
 def panel(view: ApprovalModeView) -> ApprovalModeDialog:
@@ -41,17 +41,17 @@ def panel(view: ApprovalModeView) -> ApprovalModeDialog:
     return next(dialog for dialog in view.findChildren(ApprovalModeDialog) if dialog.isVisible())
 
 
-def cycle(person: Desk) -> None:
-    QTest.keyClick(person.view.composer.field, Qt.Key.Key_Backtab, Qt.KeyboardModifier.ShiftModifier)
+def cycle(fixture: ViewFixture) -> None:
+    QTest.keyClick(fixture.view.composer.field, Qt.Key.Key_Backtab, Qt.KeyboardModifier.ShiftModifier)
 
 
 def shown(view: ApprovalModeView) -> tuple[str, str]:
     return view.mode_button.accessibleName(), str(view.mode_button.property("tone") or "")
 
 
-async def becomes(person: Desk, mode: ApproveMode) -> None:
-    choices = person.view.input_panel.task_options
-    await until(lambda: choices.options.approve == mode and person.task.approve == mode)
+async def becomes(fixture: ViewFixture, mode: ApproveMode) -> None:
+    choices = fixture.view.input_panel.task_options
+    await until(lambda: choices.options.approve == mode and fixture.task.approve == mode)
 
 
 def test_the_panel_has_four_modes_each_with_its_sentence(view: ApprovalModeView) -> None:
@@ -111,33 +111,33 @@ def test_an_existing_conversation_keeps_its_own_mode() -> None:
     assert (chosen.start("go", None).approve, chosen.start("go", "c1").approve) == ("edits", None)
 
 
-async def test_shift_tab_while_writing_changes_the_mode_of_the_running_task(person: Desk) -> None:
-    person.view.composer.field.setFocus()
+async def test_shift_tab_while_writing_changes_the_mode_of_the_running_task(fixture: ViewFixture) -> None:
+    fixture.view.composer.field.setFocus()
     for mode in ("ask", "edits", "plan", "ask"):
-        cycle(person)
-        await becomes(person, mode)
+        cycle(fixture)
+        await becomes(fixture, mode)
 
 
-async def test_shift_tab_goes_back_for_a_person_who_came_with_tab_and_types_nothing(person: Desk) -> None:
-    field = person.view.composer.field
+async def test_shift_tab_goes_back_for_a_person_who_came_with_tab_and_types_nothing(fixture: ViewFixture) -> None:
+    field = fixture.view.composer.field
     field.setFocus(Qt.FocusReason.TabFocusReason)
-    cycle(person)
+    cycle(fixture)
     assert not field.hasFocus()
     field.setFocus(Qt.FocusReason.TabFocusReason)
     QTest.keyClicks(field, "x")
-    cycle(person)
+    cycle(fixture)
     assert field.hasFocus()
-    await becomes(person, "ask")
+    await becomes(fixture, "ask")
 
 
-async def test_a_chosen_mode_settles_what_waits_and_a_stricter_one_denies_it(person: Desk) -> None:
-    person.view.composer.field.setFocus()
-    cycle(person)
-    await becomes(person, "ask")
-    person.gate.set()
-    store = person.view.store
+async def test_a_chosen_mode_settles_what_waits_and_a_stricter_one_denies_it(fixture: ViewFixture) -> None:
+    fixture.view.composer.field.setFocus()
+    cycle(fixture)
+    await becomes(fixture, "ask")
+    fixture.gate.set()
+    store = fixture.view.store
     await until(lambda: bool(store.commands.waiting))
-    press(panel(person.view.input_panel.approval_mode), "Plan")
-    await until(lambda: person.task.ended_at is not None)
-    assert person.task.refused_calls == 1
-    assert not (person.engine.parts.workspace / "made").exists()
+    press(panel(fixture.view.input_panel.approval_mode), "Plan")
+    await until(lambda: fixture.task.ended_at is not None)
+    assert fixture.task.refused_calls == 1
+    assert not (fixture.engine.parts.workspace / "made").exists()

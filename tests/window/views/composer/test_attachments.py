@@ -18,15 +18,15 @@ from errand.window.views.composer.attachments import AttachmentView
 from errand.window.views.composer.drop_payload import DropHintView, PastedFiles
 from errand.window.views.composer.input_panel import InputPanelView
 from tests.support.model_server import Reply
-from tests.support.window import Desk, desk, until
+from tests.support.window import ViewFixture, until, view_fixture
 
 _ALT = Qt.KeyboardModifier.AltModifier
 
 
 @pytest.fixture
-async def person(qapp: QApplication, theme: Theme, tmp_path: Path) -> AsyncGenerator[Desk]:
-    async with desk(qapp, theme, tmp_path, [Reply(text=f"Reply {number}.") for number in range(8)]) as opened:
-        yield opened
+async def fixture(qapp: QApplication, theme: Theme, tmp_path: Path) -> AsyncGenerator[ViewFixture]:
+    async with view_fixture(qapp, theme, tmp_path, [Reply(text=f"Reply {number}.") for number in range(8)]) as fixture:
+        yield fixture
 
 
 def picture() -> QImage:
@@ -41,112 +41,114 @@ def files(*paths: Path) -> QMimeData:
     return mime
 
 
-def drop(person: Desk, mime: QMimeData) -> None:
+def drop(fixture: ViewFixture, mime: QMimeData) -> None:
     """Drop as Qt does: first a drag event, then the drop."""
     action, button, keys = Qt.DropAction.CopyAction, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
-    QApplication.sendEvent(person.view, QDragEnterEvent(QPoint(50, 50), action, mime, button, keys))
-    hint = person.view.findChild(DropHintView)
+    QApplication.sendEvent(fixture.view, QDragEnterEvent(QPoint(50, 50), action, mime, button, keys))
+    hint = fixture.view.findChild(DropHintView)
     assert hint is not None and hint.isVisible()
-    QApplication.sendEvent(person.view, QDropEvent(QPointF(50, 50), action, mime, button, keys))
+    QApplication.sendEvent(fixture.view, QDropEvent(QPointF(50, 50), action, mime, button, keys))
     assert not hint.isVisible()
 
 
-def chips(person: Desk) -> list[str]:
-    return [Path(path).name for path in person.view.composer.attachments.paths]
+def chips(fixture: ViewFixture) -> list[str]:
+    return [Path(path).name for path in fixture.view.composer.attachments.paths]
 
 
-async def test_a_dropped_image_and_a_dropped_file_are_sent_with_the_message(person: Desk, tmp_path: Path) -> None:
+async def test_a_dropped_image_and_a_dropped_file_are_sent_with_the_message(
+    fixture: ViewFixture, tmp_path: Path
+) -> None:
     shot, notes = tmp_path / "shot.png", tmp_path / "notes.txt"
     picture().save(str(shot))
     notes.write_text("a line")
-    drop(person, files(shot, notes))
-    assert chips(person) == ["shot.png", "notes.txt"]
-    QTest.keyClicks(person.view.composer.field, "What is this?")
-    QTest.keyClick(person.view.composer.field, Qt.Key.Key_Return, _ALT)
-    assert chips(person) == []
-    await person.until_waiting(1)
-    await person.finish()
-    sent = str(person.server.requests[-1].body["messages"])
+    drop(fixture, files(shot, notes))
+    assert chips(fixture) == ["shot.png", "notes.txt"]
+    QTest.keyClicks(fixture.view.composer.field, "What is this?")
+    QTest.keyClick(fixture.view.composer.field, Qt.Key.Key_Return, _ALT)
+    assert chips(fixture) == []
+    await fixture.until_waiting(1)
+    await fixture.finish()
+    sent = str(fixture.server.requests[-1].body["messages"])
     assert "What is this?" in sent and str(notes) in sent and "data:image/png;base64," in sent
-    rows = [person.view.store.row(index) for index in range(person.view.store.count())]
+    rows = [fixture.view.store.row(index) for index in range(fixture.view.store.count())]
     assert [row.image.name for row in rows if isinstance(row, ImageRow)] == ["shot.png"]
     assert [row.file.name for row in rows if isinstance(row, FileRow)] == ["notes.txt"]
 
 
-async def test_a_pasted_image_is_a_private_file_and_deleted_with_its_chip(person: Desk) -> None:
+async def test_a_pasted_image_is_a_private_file_and_deleted_with_its_chip(fixture: ViewFixture) -> None:
     mime = QMimeData()
     mime.setImageData(picture())
-    person.view.composer.field.insertFromMimeData(mime)
-    (path,) = map(Path, person.view.composer.attachments.paths)
+    fixture.view.composer.field.insertFromMimeData(mime)
+    (path,) = map(Path, fixture.view.composer.attachments.paths)
     assert (path.stat().st_mode & 0o777, path.suffix) == (0o600, ".png")
     assert QImage(str(path)).size() == picture().size()
-    chip = person.view.findChild(AttachmentView)
+    chip = fixture.view.findChild(AttachmentView)
     assert chip is not None
     QTest.mouseClick(chip.button, Qt.MouseButton.LeftButton)
-    assert (chips(person), path.exists(), person.view.composer.attachments.isVisible()) == ([], False, False)
+    assert (chips(fixture), path.exists(), fixture.view.composer.attachments.isVisible()) == ([], False, False)
 
 
-async def test_text_is_pasted_as_text(person: Desk) -> None:
+async def test_text_is_pasted_as_text(fixture: ViewFixture) -> None:
     mime = QMimeData()
     mime.setText("some words")
-    person.view.composer.field.insertFromMimeData(mime)
-    assert (person.view.composer.text, chips(person)) == ("some words", [])
+    fixture.view.composer.field.insertFromMimeData(mime)
+    assert (fixture.view.composer.text, chips(fixture)) == ("some words", [])
 
 
-async def test_a_pasted_text_that_is_too_long_is_attached_as_a_file(person: Desk) -> None:
+async def test_a_pasted_text_that_is_too_long_is_attached_as_a_file(fixture: ViewFixture) -> None:
     mime = QMimeData()
     mime.setText("x" * 60_000)
-    person.view.composer.field.insertFromMimeData(mime)
-    (path,) = map(Path, person.view.composer.attachments.paths)
-    assert (person.view.composer.text, path.suffix, path.stat().st_size) == ("", ".txt", 60_000)
-    (chip,) = person.view.composer.attachments.findChildren(AttachmentView)
+    fixture.view.composer.field.insertFromMimeData(mime)
+    (path,) = map(Path, fixture.view.composer.attachments.paths)
+    assert (fixture.view.composer.text, path.suffix, path.stat().st_size) == ("", ".txt", 60_000)
+    (chip,) = fixture.view.composer.attachments.findChildren(AttachmentView)
     QTest.mouseClick(chip.button, Qt.MouseButton.LeftButton)
-    assert (chips(person), path.exists()) == ([], False)
+    assert (chips(fixture), path.exists()) == ([], False)
 
 
-async def test_a_refused_message_keeps_its_text_and_files(person: Desk, tmp_path: Path) -> None:
+async def test_a_refused_message_keeps_its_text_and_files(fixture: ViewFixture, tmp_path: Path) -> None:
     why: list[str] = []
-    person.view.store.failed.connect(why.append)
+    fixture.view.store.failed.connect(why.append)
     notes = tmp_path / "notes.txt"
     notes.write_text("a line")
-    person.view.composer.attachments.add([str(notes), str(tmp_path / "not there")])
+    fixture.view.composer.attachments.add([str(notes), str(tmp_path / "not there")])
     assert len(why) == 1 and "missing" in why[0]
     notes.unlink()
-    QTest.keyClicks(person.view.composer.field, "Read it")
-    QTest.keyClick(person.view.composer.field, Qt.Key.Key_Return)
+    QTest.keyClicks(fixture.view.composer.field, "Read it")
+    QTest.keyClick(fixture.view.composer.field, Qt.Key.Key_Return)
     await until(lambda: len(why) == 2)
     assert "not there any more" in why[1]
-    assert (person.view.composer.text, chips(person)) == ("Read it", ["notes.txt"])
+    assert (fixture.view.composer.text, chips(fixture)) == ("Read it", ["notes.txt"])
 
 
-async def test_a_pipe_is_refused_without_blocking(person: Desk, tmp_path: Path) -> None:
+async def test_a_pipe_is_refused_without_blocking(fixture: ViewFixture, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.png")
     refused: list[str] = []
-    person.view.composer.attachments.refused.connect(refused.append)
-    drop(person, files(tmp_path / "pipe.png"))
+    fixture.view.composer.attachments.refused.connect(refused.append)
+    drop(fixture, files(tmp_path / "pipe.png"))
     assert refused == ["Couldn't attach pipe.png: it is a named pipe, not a file."]
-    person.view.composer.attachments.restore([str(tmp_path / "pipe.png")])  # as in a draft whose file was deleted
-    assert chips(person) == ["pipe.png"]
+    fixture.view.composer.attachments.restore([str(tmp_path / "pipe.png")])  # as in a draft whose file was deleted
+    assert chips(fixture) == ["pipe.png"]
 
 
-async def test_at_most_twenty_files_go_with_a_message(person: Desk, tmp_path: Path) -> None:
+async def test_at_most_twenty_files_go_with_a_message(fixture: ViewFixture, tmp_path: Path) -> None:
     why: list[str] = []
-    person.view.store.failed.connect(why.append)
+    fixture.view.store.failed.connect(why.append)
     paths = [tmp_path / f"{number}.txt" for number in range(21)]
     for path in paths:
         path.write_text("x")
-    drop(person, files(*paths))
-    assert (len(chips(person)), len(why)) == (20, 1)
+    drop(fixture, files(*paths))
+    assert (len(chips(fixture)), len(why)) == (20, 1)
 
 
 async def test_a_dropped_folder_is_the_workspace_of_a_new_conversation_and_text_in_a_started_one(
-    person: Desk, theme: Theme, tmp_path: Path
+    fixture: ViewFixture, theme: Theme, tmp_path: Path
 ) -> None:
     folder = tmp_path / "project"
     folder.mkdir()
-    drop(person, files(folder))
-    assert person.view.composer.text == str(folder)
-    stores = person.engine.stores
+    drop(fixture, files(folder))
+    assert fixture.view.composer.text == str(folder)
+    stores = fixture.engine.stores
     new = stores.open(None)
     models = ModelStore(stores.session, WindowStateStore(tmp_path / "window.json"))
     input_panel = InputPanelView(new, stores, models, theme, PastedFiles(tmp_path))
@@ -156,14 +158,14 @@ async def test_a_dropped_folder_is_the_workspace_of_a_new_conversation_and_text_
     input_panel.deleteLater()
 
 
-async def test_a_message_over_the_limit_is_reported_and_kept(person: Desk) -> None:
+async def test_a_message_over_the_limit_is_reported_and_kept(fixture: ViewFixture) -> None:
     why: list[str] = []
-    person.view.store.failed.connect(why.append)
-    person.view.composer.set_text("words " * 200_000)
-    QTest.keyClick(person.view.composer.field, Qt.Key.Key_Return)
+    fixture.view.store.failed.connect(why.append)
+    fixture.view.composer.set_text("words " * 200_000)
+    QTest.keyClick(fixture.view.composer.field, Qt.Key.Key_Return)
     await until(lambda: bool(why))
     assert len(why) == 1 and "too long" in why[0]
-    assert len(person.view.composer.text) >= 1_199_999
+    assert len(fixture.view.composer.text) >= 1_199_999
 
 
 def endless_svg() -> bytes:
@@ -178,40 +180,42 @@ def endless_svg() -> bytes:
 
 @pytest.mark.parametrize("name", ["art.svg", "art.png", "art"])
 async def test_a_picture_of_another_format_is_attached_as_a_file_and_never_decoded(
-    person: Desk, tmp_path: Path, name: str
+    fixture: ViewFixture, tmp_path: Path, name: str
 ) -> None:
     (tmp_path / name).write_bytes(endless_svg())
-    drop(person, files(tmp_path / name))
-    assert chips(person) == [name]
-    (chip,) = person.view.findChildren(AttachmentView)
+    drop(fixture, files(tmp_path / name))
+    assert chips(fixture) == [name]
+    (chip,) = fixture.view.findChildren(AttachmentView)
     before = chip.findChildren(QLabel)[0].pixmap().cacheKey()
     picture().save(str(tmp_path / "red.png"))
-    drop(person, files(tmp_path / "red.png"))
-    (_, red) = person.view.findChildren(AttachmentView)
+    drop(fixture, files(tmp_path / "red.png"))
+    (_, red) = fixture.view.findChildren(AttachmentView)
     await until(lambda: label_colour(red) == QColor("red"))
     assert chip.findChildren(QLabel)[0].pixmap().cacheKey() == before
 
 
 @pytest.mark.parametrize("kind", ["image/svg+xml", "image/png", "image/bmp"])
-async def test_a_pasted_picture_of_another_format_is_not_decoded(person: Desk, kind: str) -> None:
+async def test_a_pasted_picture_of_another_format_is_not_decoded(fixture: ViewFixture, kind: str) -> None:
     mime = QMimeData()
     mime.setData(kind, endless_svg())
-    person.view.composer.field.insertFromMimeData(mime)
-    assert chips(person) == []
+    fixture.view.composer.field.insertFromMimeData(mime)
+    assert chips(fixture) == []
 
 
 @pytest.mark.parametrize(("form", "ending"), [("PNG", ".png"), ("JPG", ".jpeg"), ("WEBP", ".webp")])
-async def test_a_picture_pasted_from_another_program_is_attached_as_it_is(person: Desk, form: str, ending: str) -> None:
+async def test_a_picture_pasted_from_another_program_is_attached_as_it_is(
+    fixture: ViewFixture, form: str, ending: str
+) -> None:
     buffer = QBuffer()
     buffer.open(QIODevice.OpenModeFlag.WriteOnly)
     picture().save(buffer, form)  # pyright: ignore[reportArgumentType, reportCallIssue] -- PySide6's stubs want bytes for the format and take no str
     data = bytes(buffer.data().data())
     mime = QMimeData()
     mime.setData("image/jpeg" if form == "JPG" else f"image/{form.lower()}", data)
-    person.view.composer.field.insertFromMimeData(mime)
-    (path,) = map(Path, person.view.composer.attachments.paths)
+    fixture.view.composer.field.insertFromMimeData(mime)
+    (path,) = map(Path, fixture.view.composer.attachments.paths)
     assert (path.suffix, path.read_bytes()) == (ending, data)
-    (chip,) = person.view.findChildren(AttachmentView)
+    (chip,) = fixture.view.findChildren(AttachmentView)
     await until(lambda: label_colour(chip) == QColor("red"))
 
 

@@ -14,36 +14,36 @@ from errand.window.views.composer.background_output import BackgroundOutputDialo
 from errand.window.views.composer.background_view import BackgroundView
 from tests.support.model_server import Call, Reply
 from tests.support.processes import running
-from tests.support.window import Desk, desk, press, until
+from tests.support.window import ViewFixture, press, until, view_fixture
 
 
 @pytest.fixture
-async def person(qapp: QApplication, theme: Theme, tmp_path: Path) -> AsyncGenerator[Desk]:
+async def fixture(qapp: QApplication, theme: Theme, tmp_path: Path) -> AsyncGenerator[ViewFixture]:
     calls = (
         Call("shell", {"command": "echo listening on 3000; exec sleep 4751", "background": True}),
         Call("shell", {"command": "exec sleep 4752", "background": True}, id="two", index=1),
     )
     replies = [Reply(text="Two servers.", calls=calls), Reply(text="They run.")]
-    async with desk(qapp, theme, tmp_path, replies, mode="chat", approve="all") as opened:
-        yield opened
+    async with view_fixture(qapp, theme, tmp_path, replies, mode="chat", approve="all") as fixture:
+        yield fixture
 
 
-def shown(person: Desk) -> BackgroundView:
-    return person.view.input_panel.background
+def shown(fixture: ViewFixture) -> BackgroundView:
+    return fixture.view.input_panel.background
 
 
-async def started(person: Desk) -> BackgroundView:
-    view = shown(person)
+async def started(fixture: ViewFixture) -> BackgroundView:
+    view = shown(fixture)
     assert view.isHidden()
-    person.gate.set()
-    await until(lambda: person.task.ended_at is not None)
-    person.view.store.commands.send("go")
+    fixture.gate.set()
+    await until(lambda: fixture.task.ended_at is not None)
+    fixture.view.store.commands.send("go")
     await until(lambda: len(view.rows) == 2)
     return view
 
 
-async def test_they_are_counted_listed_and_stopped_by_mouse_and_keyboard(person: Desk) -> None:
-    view = await started(person)
+async def test_they_are_counted_listed_and_stopped_by_mouse_and_keyboard(fixture: ViewFixture) -> None:
+    view = await started(fixture)
     assert view.isVisible() and view.header.accessibleName() == "2 background commands"
     assert not view.rows[0].isVisible()
     QTest.keyClick(view.header, Qt.Key.Key_Return)
@@ -59,8 +59,8 @@ async def test_they_are_counted_listed_and_stopped_by_mouse_and_keyboard(person:
     assert not running("4752")
 
 
-async def test_the_output_opens_in_a_window(person: Desk) -> None:
-    view = await started(person)
+async def test_the_output_opens_in_a_window(fixture: ViewFixture) -> None:
+    view = await started(fixture)
     view.header.setChecked(True)
     QTest.keyClick(view.rows[0], Qt.Key.Key_Return)
     dialog = view.window().findChild(BackgroundOutputDialog)
@@ -75,13 +75,13 @@ async def test_the_output_opens_in_a_window(person: Desk) -> None:
     dialog.close()
 
 
-async def test_they_are_there_after_the_conversation_was_loaded_again(person: Desk) -> None:
-    view = await started(person)
-    found = await person.engine.stores.session.call(BACKGROUND_LIST, BackgroundListParams())
+async def test_they_are_there_after_the_conversation_was_loaded_again(fixture: ViewFixture) -> None:
+    view = await started(fixture)
+    found = await fixture.engine.stores.session.call(BACKGROUND_LIST, BackgroundListParams())
     assert [one.command for one in found.commands] == ["echo listening on 3000; exec sleep 4751", "exec sleep 4752"]
-    person.view.store.background.put(())
+    fixture.view.store.background.put(())
     assert view.isHidden()
-    person.view.store.load()
+    fixture.view.store.load()
     await until(lambda: len(view.rows) == 2)
 
 
@@ -89,11 +89,11 @@ async def test_a_line_is_typed_into_the_terminal_of_a_command(qapp: QApplication
     asks = "read -p 'Your name? ' name; echo hello $name; read -s -p 'Password: ' word; echo; echo $word | rev; sleep 9"
     calls = (Call("shell", {"command": asks, "background": True, "pty": True}),)
     replies = [Reply(text="A prompt.", calls=calls), Reply(text="It runs.")]
-    async with desk(qapp, theme, tmp_path, replies, mode="chat", approve="all") as person:
-        person.gate.set()
-        await until(lambda: person.task.ended_at is not None)
-        person.view.store.commands.send("go")
-        view = shown(person)
+    async with view_fixture(qapp, theme, tmp_path, replies, mode="chat", approve="all") as fixture:
+        fixture.gate.set()
+        await until(lambda: fixture.task.ended_at is not None)
+        fixture.view.store.commands.send("go")
+        view = shown(fixture)
         await until(lambda: len(view.rows) == 1 and "1 waiting for input" in view.header.accessibleName())
         view.rows[0].open_output()
         dialog = view.window().findChild(BackgroundOutputDialog)

@@ -21,43 +21,43 @@ from tests.support.disks import full_disk
 from tests.support.model_server import ModelServer, Reply
 from tests.support.processes import until as holds
 from tests.support.store_engine import StoreEngine, store_engine
-from tests.support.window import Desk, desk, press, until
+from tests.support.window import ViewFixture, press, until, view_fixture
 
 _LONG = "The model's server refused the request. " * 12
 
 
 @pytest.fixture
-async def at_desk(qapp: QApplication, theme: Theme, tmp_path: Path) -> AsyncGenerator[Desk]:
-    async with desk(qapp, theme, tmp_path, [Reply(text="Done.")]) as opened:
-        await until(lambda: opened.view.store.is_loaded)
-        yield opened
+async def fixture(qapp: QApplication, theme: Theme, tmp_path: Path) -> AsyncGenerator[ViewFixture]:
+    async with view_fixture(qapp, theme, tmp_path, [Reply(text="Done.")]) as fixture:
+        await until(lambda: fixture.view.store.is_loaded)
+        yield fixture
 
 
-def places(at: Desk) -> tuple[QRect, QRect, QRect]:
+def places(fixture: ViewFixture) -> tuple[QRect, QRect, QRect]:
     QApplication.processEvents()
-    view = at.view
+    view = fixture.view
     panel = view.input_panel
     return view.transcript.geometry(), panel.geometry(), panel.composer.geometry()
 
 
-async def test_a_notice_moves_nothing_and_covers_neither_the_text_nor_the_find_bar(at_desk: Desk) -> None:
-    view, notices = at_desk.view, at_desk.view.notices
+async def test_a_notice_moves_nothing_and_covers_neither_the_text_nor_the_find_bar(fixture: ViewFixture) -> None:
+    view, notices = fixture.view, fixture.view.notices
     view.find_bar.open()
-    before = places(at_desk)
+    before = places(fixture)
     for text in ("The model was not found.", _LONG):
         notices.show_message(text, "failed")
-        assert places(at_desk) == before
+        assert places(fixture) == before
         assert not view.input_panel.status.isVisible() and notices.text == text
     notices.put("tour", Notice("That was a task of the tour.", "done", ("Set up", "Start in a folder…")))
     notices.clear_message()
-    assert places(at_desk) == before
+    assert places(fixture) == before
     notices.put("tour", None)
-    assert places(at_desk) == before
+    assert places(fixture) == before
     assert view.input_panel.status.isVisible()
 
 
-async def test_the_most_urgent_is_shown_and_the_others_when_it_is_over(at_desk: Desk) -> None:
-    notices = at_desk.view.notices
+async def test_the_most_urgent_is_shown_and_the_others_when_it_is_over(fixture: ViewFixture) -> None:
+    notices = fixture.view.notices
     notices.put("interrupted", Notice("The engine ended.", "waiting", ("Resume",)))
     notices.show_message("It failed.", "failed")
     notices.put("connection", Notice("Connecting to the engine…"))
@@ -67,9 +67,9 @@ async def test_the_most_urgent_is_shown_and_the_others_when_it_is_over(at_desk: 
     press(notices, "Dismiss")
     assert notices.text == "The engine ended."
     asked: list[str] = []
-    at_desk.view.resume_requested.connect(asked.append)
+    fixture.view.resume_requested.connect(asked.append)
     press(notices, "Resume")
-    assert asked == [at_desk.task.id]
+    assert asked == [fixture.task.id]
 
 
 async def test_actions_without_room_move_into_the_details_and_the_text_stays_readable(
@@ -96,8 +96,8 @@ async def test_actions_without_room_move_into_the_details_and_the_text_stays_rea
     line.close()
 
 
-async def test_the_reminder_of_esc_is_seen_over_a_notice(at_desk: Desk) -> None:
-    notices, status = at_desk.view.notices, at_desk.view.input_panel.status
+async def test_the_reminder_of_esc_is_seen_over_a_notice(fixture: ViewFixture) -> None:
+    notices, status = fixture.view.notices, fixture.view.input_panel.status
     notices.show_message("It failed.", "failed")
     notices.remind("Press Esc again to stop")
     assert status.isVisible() and "Press Esc again to stop" in status.text
@@ -105,8 +105,8 @@ async def test_the_reminder_of_esc_is_seen_over_a_notice(at_desk: Desk) -> None:
     assert not status.isVisible() and notices.text == "It failed."
 
 
-async def test_a_long_text_has_its_details_and_a_short_one_has_none(at_desk: Desk) -> None:
-    notices = at_desk.view.notices
+async def test_a_long_text_has_its_details_and_a_short_one_has_none(fixture: ViewFixture) -> None:
+    notices = fixture.view.notices
     notices.show_message("Short.", "failed")
     QApplication.processEvents()
     assert "Details" not in shown_buttons(notices)
@@ -120,10 +120,10 @@ async def test_a_long_text_has_its_details_and_a_short_one_has_none(at_desk: Des
     dialog.close()
 
 
-async def test_a_message_that_failed_is_forgotten_with_the_next_one(at_desk: Desk) -> None:
-    notices = at_desk.view.notices
+async def test_a_message_that_failed_is_forgotten_with_the_next_one(fixture: ViewFixture) -> None:
+    notices = fixture.view.notices
     notices.show_message("It failed.", "failed")
-    at_desk.view.input_panel.sent.emit()
+    fixture.view.input_panel.sent.emit()
     assert notices.shown is None
 
 

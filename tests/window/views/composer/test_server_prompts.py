@@ -10,39 +10,39 @@ from errand.protocol.servers import MCP_SAVE, McpSaveParams
 from errand.window.theme.theme import Theme
 from errand.window.views.composer.server_prompts import PromptArgumentsDialog, ServerPromptListView
 from tests.support.mcp_servers import command
-from tests.support.window import Desk, desk, until
+from tests.support.window import ViewFixture, until, view_fixture
 
 
-def prompts_of(place: Desk) -> ServerPromptListView:
-    prompts = place.view.input_panel.prompts
+def prompts_of(fixture: ViewFixture) -> ServerPromptListView:
+    prompts = fixture.view.input_panel.prompts
     assert prompts is not None
     return prompts
 
 
-def offered(place: Desk) -> list[str]:
-    found = prompts_of(place).list
-    return [found.item(row).text() for row in range(found.count())] if prompts_of(place).isVisible() else []
+def offered(fixture: ViewFixture) -> list[str]:
+    found = prompts_of(fixture).list
+    return [found.item(row).text() for row in range(found.count())] if prompts_of(fixture).isVisible() else []
 
 
 async def test_a_prompt_is_chosen_filled_in_and_put_into_the_composer(
     qapp: QApplication, theme: Theme, tmp_path: Path
 ) -> None:
-    async with desk(qapp, theme, tmp_path, []) as place:
-        await place.engine.stores.session.call(MCP_SAVE, McpSaveParams(name="test", command=command()))
-        field = place.view.composer.field
-        place.view.activateWindow()
+    async with view_fixture(qapp, theme, tmp_path, []) as fixture:
+        await fixture.engine.stores.session.call(MCP_SAVE, McpSaveParams(name="test", command=command()))
+        field = fixture.view.composer.field
+        fixture.view.activateWindow()
         field.setFocus()
         QTest.keyClicks(field, "/")
-        await until(lambda: offered(place) == ["Start test to see more prompts"])
+        await until(lambda: offered(fixture) == ["Start test to see more prompts"])
         QTest.keyClick(field, Qt.Key.Key_Return)
-        await until(lambda: offered(place) == ["/test/ask"])
+        await until(lambda: offered(fixture) == ["/test/ask"])
         QTest.keyClicks(field, "x")
-        assert offered(place) == []
+        assert offered(fixture) == []
         QTest.keyClick(field, Qt.Key.Key_Backspace)
         QTest.keyClicks(field, "as")
-        assert offered(place) == ["/test/ask"]
+        assert offered(fixture) == ["/test/ask"]
         QTest.keyClick(field, Qt.Key.Key_Return)
-        (dialog,) = place.view.findChildren(PromptArgumentsDialog)
+        (dialog,) = fixture.view.findChildren(PromptArgumentsDialog)
         buttons = {button.text(): button for button in dialog.findChildren(QPushButton)}
         assert not buttons["Insert"].isEnabled(), "the server needs a city"
         (city,) = dialog.findChildren(QLineEdit)
@@ -50,23 +50,23 @@ async def test_a_prompt_is_chosen_filled_in_and_put_into_the_composer(
         city.setText("Rome")
         QTest.keyClick(city, Qt.Key.Key_Return)
         await until(lambda: field.toPlainText() == "How is Rome?")
-        assert not place.view.findChildren(PromptArgumentsDialog) or not dialog.isVisible()
+        assert not fixture.view.findChildren(PromptArgumentsDialog) or not dialog.isVisible()
 
 
 async def test_a_path_is_sent_as_it_is_typed_and_escape_closes_the_list(
     qapp: QApplication, theme: Theme, tmp_path: Path
 ) -> None:
-    async with desk(qapp, theme, tmp_path, []) as place:
-        await place.engine.stores.session.call(MCP_SAVE, McpSaveParams(name="test", command=command()))
-        field = place.view.composer.field
-        place.view.activateWindow()
+    async with view_fixture(qapp, theme, tmp_path, []) as fixture:
+        await fixture.engine.stores.session.call(MCP_SAVE, McpSaveParams(name="test", command=command()))
+        field = fixture.view.composer.field
+        fixture.view.activateWindow()
         field.setFocus()
         QTest.keyClicks(field, "/")
-        await until(lambda: offered(place) != [])
+        await until(lambda: offered(fixture) != [])
         QTest.keyClick(field, Qt.Key.Key_Escape)
-        assert offered(place) == []
+        assert offered(fixture) == []
         QTest.keyClicks(field, "etc/hosts is what?")
-        assert offered(place) == [] and field.toPlainText() == "/etc/hosts is what?"
+        assert offered(fixture) == [] and field.toPlainText() == "/etc/hosts is what?"
         QTest.keyClick(field, Qt.Key.Key_Return, Qt.KeyboardModifier.AltModifier)
         await until(lambda: field.toPlainText() == "")
 
@@ -74,14 +74,14 @@ async def test_a_path_is_sent_as_it_is_typed_and_escape_closes_the_list(
 async def test_a_server_that_does_not_start_is_said_and_nothing_is_chosen(
     qapp: QApplication, theme: Theme, tmp_path: Path
 ) -> None:
-    async with desk(qapp, theme, tmp_path, []) as place:
-        await place.engine.stores.session.call(MCP_SAVE, McpSaveParams(name="bad", command=command("dies")))
-        field = place.view.composer.field
-        place.view.activateWindow()
+    async with view_fixture(qapp, theme, tmp_path, []) as fixture:
+        await fixture.engine.stores.session.call(MCP_SAVE, McpSaveParams(name="bad", command=command("dies")))
+        field = fixture.view.composer.field
+        fixture.view.activateWindow()
         field.setFocus()
         QTest.keyClicks(field, "/")
-        await until(lambda: offered(place) != [])
+        await until(lambda: offered(fixture) != [])
         QTest.keyClick(field, Qt.Key.Key_Tab)
-        await until(lambda: any("bad is not available" in line for line in offered(place)))
+        await until(lambda: any("bad is not available" in line for line in offered(fixture)))
         QTest.keyClick(field, Qt.Key.Key_Return)
         assert field.toPlainText() == "/"

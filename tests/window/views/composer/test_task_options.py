@@ -22,7 +22,7 @@ from errand.window.views.composer.task_options_dialog import TaskOptionsDialog
 from errand.window.views.shared.model_picker import ModelPicker
 from tests.support.model_server import Reply
 from tests.support.records import agent, task
-from tests.support.window import Desk, desk, until
+from tests.support.window import ViewFixture, until, view_fixture
 
 PEOPLE = (
     Personality(id="assistant", name="Assistant", system_prompt="You help."),
@@ -43,9 +43,9 @@ def choices(qtbot: QtBot, theme: Theme) -> TaskOptionsView:
 
 
 @pytest.fixture
-async def person(qapp: QApplication, theme: Theme, tmp_path: Path) -> AsyncGenerator[Desk]:
-    async with desk(qapp, theme, tmp_path, [Reply(text=f"Reply {number}.") for number in range(8)]) as opened:
-        yield opened
+async def fixture(qapp: QApplication, theme: Theme, tmp_path: Path) -> AsyncGenerator[ViewFixture]:
+    async with view_fixture(qapp, theme, tmp_path, [Reply(text=f"Reply {number}.") for number in range(8)]) as fixture:
+        yield fixture
 
 
 def panel(choices: TaskOptionsView) -> TaskOptionsDialog:
@@ -162,19 +162,19 @@ def test_options_are_remembered_except_that_everything_is_allowed(tmp_path: Path
     assert WindowStateStore(tmp_path / "window.json").settings.options == replace(chosen, approve="ask")
 
 
-async def test_the_next_task_uses_the_chosen_options_and_they_stay(person: Desk) -> None:
-    await person.finish()
-    input_panel = person.view.input_panel
-    await until(lambda: len(person.engine.stores.personalities.all) >= 2)
+async def test_the_next_task_uses_the_chosen_options_and_they_stay(fixture: ViewFixture) -> None:
+    await fixture.finish()
+    input_panel = fixture.view.input_panel
+    await until(lambda: len(fixture.engine.stores.personalities.all) >= 2)
     chosen = TaskOptions(model="scripted/note", mode="task", budget_usd=3.0, personality_id="coder")
     input_panel.set_options(chosen)
-    person.view.store.commands.set_approve("never")
+    fixture.view.store.commands.set_approve("never")
     await until(lambda: input_panel.approval_mode.mode_button.accessibleName() == "Approval mode: Deny everything")
-    before = person.task.id
+    before = fixture.task.id
     QTest.keyClicks(input_panel.composer.field, "Continue")
     QTest.keyClick(input_panel.composer.field, Qt.Key.Key_Return)
-    await until(lambda: person.task.id != before)
-    assert (person.task.mode, person.task.budget_usd, person.task.approve) == ("task", 3.0, "never")
+    await until(lambda: fixture.task.id != before)
+    assert (fixture.task.mode, fixture.task.budget_usd, fixture.task.approve) == ("task", 3.0, "never")
     await until(lambda: input_panel.task_options.more_button.accessibleName().startswith("More options: Coder, Task"))
 
 

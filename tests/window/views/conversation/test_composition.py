@@ -15,7 +15,7 @@ from errand.window.rows.edit import MessageEditField
 from errand.window.theme.theme import Theme
 from errand.window.views.conversation.conversation_view import ConversationView
 from tests.support.window import until
-from tests.window.accessibility.full_window import Office, office
+from tests.window.accessibility.full_window import WindowFixture, window_fixture
 
 _KEYS = (
     *((key, Qt.KeyboardModifier.NoModifier) for key in (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Escape)),
@@ -28,11 +28,11 @@ _KEYS = (
 
 
 @pytest.fixture
-async def opened(qapp: QApplication, theme: Theme, tmp_path: Path) -> AsyncGenerator[Office]:
-    async with office(qapp, theme, tmp_path) as found:
-        found.window.activateWindow()
+async def fixture(qapp: QApplication, theme: Theme, tmp_path: Path) -> AsyncGenerator[WindowFixture]:
+    async with window_fixture(qapp, theme, tmp_path) as fixture:
+        fixture.window.activateWindow()
         QApplication.processEvents()
-        yield found
+        yield fixture
 
 
 def compose(field: QWidget, text: str) -> None:
@@ -50,24 +50,24 @@ def text_of(field: QWidget) -> str:
     return field.text() if isinstance(field, QLineEdit) else field.toPlainText()
 
 
-def composer(opened: Office) -> QWidget:
-    opened.front.composer.setFocus()
-    return opened.front.composer.field
+def composer(fixture: WindowFixture) -> QWidget:
+    fixture.front.composer.setFocus()
+    return fixture.front.composer.field
 
 
-def search_of_the_sidebar(opened: Office) -> QWidget:
-    opened.window.sidebar.search.setFocus()
-    return opened.window.sidebar.search
+def search_of_the_sidebar(fixture: WindowFixture) -> QWidget:
+    fixture.window.sidebar.search.setFocus()
+    return fixture.window.sidebar.search
 
 
-def find_bar(opened: Office) -> QWidget:
-    opened.front.find_bar.open()
+def find_bar(fixture: WindowFixture) -> QWidget:
+    fixture.front.find_bar.open()
     return focused()
 
 
-def edited_message(opened: Office) -> QWidget:
-    opened.front.store.branches.edit_last()
-    field = next(field for field in opened.front.findChildren(QPlainTextEdit) if isinstance(field, MessageEditField))
+def edited_message(fixture: WindowFixture) -> QWidget:
+    fixture.front.store.branches.edit_last()
+    field = next(field for field in fixture.front.findChildren(QPlainTextEdit) if isinstance(field, MessageEditField))
     field.setFocus()
     return field
 
@@ -85,23 +85,23 @@ def user_texts(view: ConversationView) -> list[str]:
 
 @pytest.mark.parametrize("open_field", [composer, search_of_the_sidebar, find_bar, edited_message])
 async def test_no_key_is_a_command_while_a_syllable_is_composed(
-    opened: Office, open_field: Callable[[Office], QWidget]
+    fixture: WindowFixture, open_field: Callable[[WindowFixture], QWidget]
 ) -> None:
-    view = await opened.open(opened.told)
-    field, before = open_field(opened), (opened.window.tabs.active_id, user_texts(view))
+    view = await fixture.open(fixture.told)
+    field, before = open_field(fixture), (fixture.window.tabs.active_id, user_texts(view))
     text = text_of(field)
     compose(field, "한")
     for key, modifiers in _KEYS:
         QTest.keyClick(field, key, modifiers)
         assert (QApplication.focusWidget(), text_of(field)) == (field, text), (key, modifiers)
-        assert (opened.window.tabs.active_id, user_texts(view)) == before, (key, modifiers)
+        assert (fixture.window.tabs.active_id, user_texts(view)) == before, (key, modifiers)
     is_search = open_field in (search_of_the_sidebar, find_bar)
     commit(field, "" if is_search else "한")
     assert text_of(field) == (text if is_search else f"{text}한")
 
 
-async def test_keys_decide_nothing_on_a_card_while_its_field_composes(opened: Office) -> None:
-    view = await opened.open(opened.approving)
+async def test_keys_decide_nothing_on_a_card_while_its_field_composes(fixture: WindowFixture) -> None:
+    view = await fixture.open(fixture.approving)
     view.go_to_ask()
     buttons = view.findChildren(QAbstractButton)
     next(button for button in buttons if button.accessibleName() == "Deny with reason…" and button.isVisible()).click()
@@ -112,21 +112,21 @@ async def test_keys_decide_nothing_on_a_card_while_its_field_composes(opened: Of
     assert len(view.store.commands.waiting) == 1
     commit(field, "안")
     QTest.keyClick(field, Qt.Key.Key_Return)
-    events = opened.engine.parts.watcher.events
+    events = fixture.engine.parts.watcher.events
     await until(lambda: any(isinstance(event, AskUpdate) and event.ask.answer == "안" for event in events))
 
 
-async def test_an_empty_message_field_that_composes_approves_nothing(opened: Office) -> None:
-    view = await opened.open(opened.approving)
+async def test_an_empty_message_field_that_composes_approves_nothing(fixture: WindowFixture) -> None:
+    view = await fixture.open(fixture.approving)
     view.composer.setFocus()
     compose(view.composer.field, "아")
     QTest.keyClick(view.composer.field, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
-    opened.window.commands.trigger("allow_once")
+    fixture.window.commands.trigger("allow_once")
     assert len(view.store.commands.waiting) == 1
 
 
-async def test_the_send_button_sends_what_is_composed_too(opened: Office) -> None:
-    view = await opened.open(opened.told)
+async def test_the_send_button_sends_what_is_composed_too(fixture: WindowFixture) -> None:
+    view = await fixture.open(fixture.told)
     QTest.keyClicks(view.composer.field, "abc ")
     compose(view.composer.field, "한")
     QTest.mouseClick(view.composer.button, Qt.MouseButton.LeftButton)
@@ -134,8 +134,8 @@ async def test_the_send_button_sends_what_is_composed_too(opened: Office) -> Non
     assert view.composer.text == ""
 
 
-async def test_the_placeholder_makes_room_for_what_is_composed(opened: Office) -> None:
-    view = await opened.open(opened.told)
+async def test_the_placeholder_makes_room_for_what_is_composed(fixture: WindowFixture) -> None:
+    view = await fixture.open(fixture.told)
     field = view.composer.field
     placeholder = field.placeholderText()
     compose(field, "にほん")

@@ -24,8 +24,8 @@ from errand.window.views.conversation.find_bar import FindBarView
 from errand.window.views.shared.actions import ActionName
 from errand.window.views.shared.model_picker import ModelPicker
 from errand.window.views.usage.context_popover import ContextPopoverView
-from tests.support.window import desk, press, until
-from tests.window.accessibility.full_window import Office, office, top
+from tests.support.window import press, until, view_fixture
+from tests.window.accessibility.full_window import WindowFixture, top, window_fixture
 
 AGAIN = "Press Esc again to stop"
 ESCAPE = Qt.Key.Key_Escape
@@ -36,18 +36,18 @@ class Overlay:
     """`open` shows something over the running conversation and returns what Esc must close."""
 
     name: str
-    open: Callable[[Office], QWidget]
+    open: Callable[[WindowFixture], QWidget]
 
 
 @pytest.fixture
-async def at_work(qapp: QApplication, theme: Theme, tmp_path: Path) -> AsyncGenerator[Office]:
+async def fixture(qapp: QApplication, theme: Theme, tmp_path: Path) -> AsyncGenerator[WindowFixture]:
     """A main window with an active conversation whose task runs."""
-    async with office(qapp, theme, tmp_path) as opened:
-        view = await opened.open(opened.busy)
-        opened.window.activateWindow()
+    async with window_fixture(qapp, theme, tmp_path) as fixture:
+        view = await fixture.open(fixture.busy)
+        fixture.window.activateWindow()
         QApplication.processEvents()
         view.composer.field.setFocus()
-        yield opened
+        yield fixture
 
 
 def escape(dialog: QWidget | None = None) -> None:
@@ -68,49 +68,49 @@ def reminds(view: ConversationView) -> bool:
     return view.input_panel.status.text.startswith(AGAIN)
 
 
-def _action(name: ActionName) -> Callable[[Office], QWidget]:
-    def opened(at_work: Office) -> QWidget:
+def _action(name: ActionName) -> Callable[[WindowFixture], QWidget]:
+    def opened(fixture: WindowFixture) -> QWidget:
         before = set(QApplication.topLevelWidgets())
-        at_work.window.commands.trigger(name)
+        fixture.window.commands.trigger(name)
         return next(w for w in QApplication.topLevelWidgets() if w not in before and w.isVisible())
 
     return opened
 
 
-def _choices(at_work: Office) -> QWidget:
-    at_work.front.input_panel.task_options.more_button.click()
+def _choices(fixture: WindowFixture) -> QWidget:
+    fixture.front.input_panel.task_options.more_button.click()
     return top(TaskOptionsDialog)
 
 
-def _models(at_work: Office) -> QWidget:
-    choices = at_work.front.input_panel.task_options
+def _models(fixture: WindowFixture) -> QWidget:
+    choices = fixture.front.input_panel.task_options
     choices.set_defaults(TaskOptionDefaults((Model(id="one/model", provider="one"),), "one/model"))
     choices.pick_model()
     return top(ModelPicker)
 
 
-def _context(at_work: Office) -> QWidget:
-    bar = at_work.front.input_panel.context
-    popover = ContextPopoverView(at_work.theme, bar)
+def _context(fixture: WindowFixture) -> QWidget:
+    bar = fixture.front.input_panel.context
+    popover = ContextPopoverView(fixture.theme, bar)
     popover.open_above(bar)
     return popover
 
 
-def _menu(at_work: Office) -> QWidget:
-    menu = QMenu(at_work.front.input_panel.agents)
+def _menu(fixture: WindowFixture) -> QWidget:
+    menu = QMenu(fixture.front.input_panel.agents)
     menu.addAction("Turns…")
-    menu.popup(at_work.window.mapToGlobal(QPoint(200, 200)))
+    menu.popup(fixture.window.mapToGlobal(QPoint(200, 200)))
     return menu
 
 
-def _find(at_work: Office) -> QWidget:
-    at_work.front.find_bar.open()
-    return at_work.front.findChildren(FindBarView)[0]
+def _find(fixture: WindowFixture) -> QWidget:
+    fixture.front.find_bar.open()
+    return fixture.front.findChildren(FindBarView)[0]
 
 
-def _find_from_elsewhere(at_work: Office) -> QWidget:
-    bar = _find(at_work)
-    at_work.front.composer.field.setFocus()
+def _find_from_elsewhere(fixture: WindowFixture) -> QWidget:
+    bar = _find(fixture)
+    fixture.front.composer.field.setFocus()
     return bar
 
 
@@ -131,18 +131,18 @@ OVERLAYS = (
 
 
 @pytest.mark.parametrize("is_apart", [False, True])
-async def test_esc_closes_what_is_open_and_stops_no_task(at_work: Office, is_apart: bool) -> None:
+async def test_esc_closes_what_is_open_and_stops_no_task(fixture: WindowFixture, is_apart: bool) -> None:
     """In the main window, and in the window of a conversation of its own."""
     findings: list[str] = []
-    view = at_work.front
+    view = fixture.front
     if is_apart:
-        at_work.window.commands.trigger("own_window")
-        at_work.front.composer.field.setFocus()
+        fixture.window.commands.trigger("own_window")
+        fixture.front.composer.field.setFocus()
         QApplication.processEvents()
-        assert (view.window() is not at_work.window, at_work.front) == (True, view)
+        assert (view.window() is not fixture.window, fixture.front) == (True, view)
     for overlay in OVERLAYS:
         view.composer.field.setFocus()
-        opened = overlay.open(at_work)
+        opened = overlay.open(fixture)
         assert opened.isVisible(), overlay.name
         escape(opened if opened.isWindow() else None)
         if opened.isVisible():
@@ -160,9 +160,9 @@ async def test_esc_closes_what_is_open_and_stops_no_task(at_work: Office, is_apa
     await until(lambda: is_stopping(view))
 
 
-async def test_esc_in_the_frame_of_a_conversation_window_goes_to_the_composer(at_work: Office) -> None:
-    view = at_work.front
-    at_work.window.commands.trigger("own_window")
+async def test_esc_in_the_frame_of_a_conversation_window_goes_to_the_composer(fixture: WindowFixture) -> None:
+    view = fixture.front
+    fixture.window.commands.trigger("own_window")
     view.window().activateWindow()
     QApplication.processEvents()
     view.transcript.setFocus()
@@ -173,8 +173,8 @@ async def test_esc_in_the_frame_of_a_conversation_window_goes_to_the_composer(at
     assert (view.composer.field.hasFocus(), view.composer.text) == (True, "h")
 
 
-async def test_esc_in_the_composer_closes_an_editor_of_the_queue_and_keeps_the_task(at_work: Office) -> None:
-    view = at_work.front
+async def test_esc_in_the_composer_closes_an_editor_of_the_queue_and_keeps_the_task(fixture: WindowFixture) -> None:
+    view = fixture.front
     row = view.input_panel.queue.rows[0]
     row.edit()
     view.composer.field.setFocus()
@@ -183,8 +183,8 @@ async def test_esc_in_the_composer_closes_an_editor_of_the_queue_and_keeps_the_t
     assert not reminds(view) and not is_stopping(view)
 
 
-async def test_esc_in_the_composer_ends_the_edit_of_a_message_and_keeps_what_was_typed(at_work: Office) -> None:
-    view = await at_work.open(at_work.told)
+async def test_esc_in_the_composer_ends_the_edit_of_a_message_and_keeps_what_was_typed(fixture: WindowFixture) -> None:
+    view = await fixture.open(fixture.told)
     view.store.branches.edit_last()
     await until(lambda: bool(view.findChildren(MessageEditField)))
     (field,) = view.findChildren(MessageEditField)
@@ -199,10 +199,10 @@ async def test_esc_in_the_composer_ends_the_edit_of_a_message_and_keeps_what_was
     assert field.toPlainText() == "Write a longer poem"
 
 
-async def test_esc_closes_the_opened_rows_one_by_one_the_last_one_first(at_work: Office) -> None:
-    again = await at_work.engine.parts.start("And one more", conversation_id=at_work.told)
-    await at_work.engine.parts.watcher.end(again.id)
-    view = await at_work.open(at_work.told)
+async def test_esc_closes_the_opened_rows_one_by_one_the_last_one_first(fixture: WindowFixture) -> None:
+    again = await fixture.engine.parts.start("And one more", conversation_id=fixture.told)
+    await fixture.engine.parts.watcher.end(again.id)
+    view = await fixture.open(fixture.told)
     await until(lambda: sum(isinstance(view.store.row(at), ThinkingRow) for at in range(view.store.count())) == 2)
     view.transcript.lay_out()
     lines = [line for line in view.findChildren(DisclosureButton) if line.isVisible()]
@@ -218,8 +218,10 @@ async def test_esc_closes_the_opened_rows_one_by_one_the_last_one_first(at_work:
     assert view.transcript.open_keys == {}
 
 
-async def test_esc_in_the_composer_closes_an_open_part_of_an_approval_and_answers_nothing(at_work: Office) -> None:
-    view = await at_work.open(at_work.approving)
+async def test_esc_in_the_composer_closes_an_open_part_of_an_approval_and_answers_nothing(
+    fixture: WindowFixture,
+) -> None:
+    view = await fixture.open(fixture.approving)
     press(view, "Deny with reason…")
     (card,) = view.findChildren(ApprovalCard)
     assert any(field.isVisible() for field in card.findChildren(QLineEdit))
@@ -230,9 +232,9 @@ async def test_esc_in_the_composer_closes_an_open_part_of_an_approval_and_answer
     assert not reminds(view) and not is_stopping(view)
 
 
-async def test_esc_closes_one_thing_at_a_time(at_work: Office) -> None:
-    view = at_work.front
-    dialog = _choices(at_work)
+async def test_esc_closes_one_thing_at_a_time(fixture: WindowFixture) -> None:
+    view = fixture.front
+    dialog = _choices(fixture)
     (box,) = (box for box in dialog.findChildren(QComboBox) if box.accessibleName() == "Mode")
     box.showPopup()
     assert box.view().isVisible()
@@ -240,9 +242,9 @@ async def test_esc_closes_one_thing_at_a_time(at_work: Office) -> None:
     assert (box.view().isVisible(), dialog.isVisible()) == (False, True)
     escape()
     assert not dialog.isVisible()
-    at_work.window.activateWindow()
+    fixture.window.activateWindow()
     QApplication.processEvents()
-    view.store.agents.add(at_work.busy, NewAgent("coder", color="teal"))
+    view.store.agents.add(fixture.busy, NewAgent("coder", color="teal"))
     await until(lambda: view.input_panel.mentions is not None)
     mentions = view.input_panel.mentions
     assert mentions is not None
@@ -262,8 +264,8 @@ async def test_esc_closes_one_thing_at_a_time(at_work: Office) -> None:
 async def test_a_task_is_stopped_by_a_second_esc_soon_after_the_first_one(
     qapp: QApplication, theme: Theme, tmp_path: Path
 ) -> None:
-    async with desk(qapp, theme, tmp_path, ()) as place:
-        view = place.view
+    async with view_fixture(qapp, theme, tmp_path, ()) as fixture:
+        view = fixture.view
         QTest.keyClick(view.composer.field, ESCAPE)
         assert reminds(view), "the first one says so"
         await until(lambda: not reminds(view))
@@ -278,6 +280,6 @@ async def test_a_task_is_stopped_by_a_second_esc_soon_after_the_first_one(
 
 
 async def test_the_stop_button_needs_no_confirmation(qapp: QApplication, theme: Theme, tmp_path: Path) -> None:
-    async with desk(qapp, theme, tmp_path, ()) as place:
-        press(place.view.composer, "Stop")
-        await until(lambda: is_stopping(place.view))
+    async with view_fixture(qapp, theme, tmp_path, ()) as fixture:
+        press(fixture.view.composer, "Stop")
+        await until(lambda: is_stopping(fixture.view))

@@ -14,17 +14,17 @@ from errand.window.rows.disclosure import DisclosureButton
 from errand.window.theme.theme import Theme
 from errand.window.views.usage.context_popover import ContextPopoverView
 from tests.support.window import until
-from tests.window.accessibility.full_window import Office, office
+from tests.window.accessibility.full_window import WindowFixture, window_fixture
 
 KEY = Qt.Key
 
 
 @pytest.fixture
-async def opened(qapp: QApplication, theme: Theme, tmp_path: Path) -> AsyncGenerator[Office]:
-    async with office(qapp, theme, tmp_path) as found:
-        found.window.activateWindow()
+async def fixture(qapp: QApplication, theme: Theme, tmp_path: Path) -> AsyncGenerator[WindowFixture]:
+    async with window_fixture(qapp, theme, tmp_path) as fixture:
+        fixture.window.activateWindow()
         QApplication.processEvents()
-        yield found
+        yield fixture
 
 
 def press(key: Qt.Key, modifier: Qt.KeyboardModifier = Qt.KeyboardModifier.NoModifier) -> None:
@@ -33,65 +33,65 @@ def press(key: Qt.Key, modifier: Qt.KeyboardModifier = Qt.KeyboardModifier.NoMod
     QTest.keyClick(place, key, modifier)
 
 
-async def test_a_digit_chooses_an_answer_and_the_composer_has_the_focus_after_it(opened: Office) -> None:
-    view = await opened.open(opened.asking)
+async def test_a_digit_chooses_an_answer_and_the_composer_has_the_focus_after_it(fixture: WindowFixture) -> None:
+    view = await fixture.open(fixture.asking)
     view.go_to_ask()
     press(KEY.Key_2)
     await until(lambda: not view.store.commands.waiting)
     assert QApplication.focusWidget() is view.composer.field
-    await until(lambda: any("you answered “Green”" in text for text in opened.line_texts()))
+    await until(lambda: any("you answered “Green”" in text for text in fixture.line_texts()))
 
 
-async def test_text_typed_in_a_question_is_an_answer_in_ones_own_words(opened: Office) -> None:
-    view = await opened.open(opened.asking)
+async def test_text_typed_in_a_question_is_an_answer_in_ones_own_words(fixture: WindowFixture) -> None:
+    view = await fixture.open(fixture.asking)
     view.go_to_ask()
     press(KEY.Key_R)
     for key in (KEY.Key_E, KEY.Key_D, KEY.Key_2, KEY.Key_Return):
         press(key)
-    await until(lambda: any("you answered “red2”" in text for text in opened.line_texts()))
+    await until(lambda: any("you answered “red2”" in text for text in fixture.line_texts()))
 
 
-async def test_a_digit_denies_an_approval_only_while_its_card_has_the_focus(opened: Office) -> None:
-    view = await opened.open(opened.approving)
+async def test_a_digit_denies_an_approval_only_while_its_card_has_the_focus(fixture: WindowFixture) -> None:
+    view = await fixture.open(fixture.approving)
     view.composer.field.setFocus()
     press(KEY.Key_2)
     assert (view.composer.text, len(view.store.commands.waiting)) == ("2", 1)
     view.go_to_ask()
     press(KEY.Key_2)
-    await until(lambda: any("denied by you" in text for text in opened.line_texts()))
+    await until(lambda: any("denied by you" in text for text in fixture.line_texts()))
 
 
-async def test_a_number_and_enter_in_the_composer_press_the_button_of_an_approval(opened: Office) -> None:
-    view = await opened.open(opened.approving)
+async def test_a_number_and_enter_in_the_composer_press_the_button_of_an_approval(fixture: WindowFixture) -> None:
+    view = await fixture.open(fixture.approving)
     view.go_to_ask()
     view.composer.field.setFocus()
     names = choice_names(view.store.commands.waiting[0])
     QTest.keyClicks(view.composer.field, str(names.index("Deny") + 1))
     assert view.composer.button.text() == "Deny"
     press(KEY.Key_Return)
-    await until(lambda: any("denied by you" in text for text in opened.line_texts()))
+    await until(lambda: any("denied by you" in text for text in fixture.line_texts()))
     assert (view.composer.text, QApplication.focusWidget()) == ("", view.composer.field)
 
 
-async def test_a_number_and_enter_in_the_composer_choose_an_answer(opened: Office) -> None:
-    view = await opened.open(opened.asking)
+async def test_a_number_and_enter_in_the_composer_choose_an_answer(fixture: WindowFixture) -> None:
+    view = await fixture.open(fixture.asking)
     view.composer.field.setFocus()
     QTest.keyClicks(view.composer.field, "2")
     assert view.composer.button.text() == "Green"
     press(KEY.Key_Return)
-    await until(lambda: any("you answered “Green”" in text for text in opened.line_texts()))
+    await until(lambda: any("you answered “Green”" in text for text in fixture.line_texts()))
 
 
-async def test_a_number_of_no_answer_is_a_reply_in_ones_own_words(opened: Office) -> None:
-    view = await opened.open(opened.asking)
+async def test_a_number_of_no_answer_is_a_reply_in_ones_own_words(fixture: WindowFixture) -> None:
+    view = await fixture.open(fixture.asking)
     QTest.keyClicks(view.composer.field, "7")
     assert view.composer.button.text() == "Reply"
     press(KEY.Key_Return)
-    await until(lambda: any("you answered “7”" in text for text in opened.line_texts()))
+    await until(lambda: any("you answered “7”" in text for text in fixture.line_texts()))
 
 
-async def test_a_number_answers_nothing_that_is_not_visible(opened: Office) -> None:
-    view = await opened.open(opened.approving)
+async def test_a_number_answers_nothing_that_is_not_visible(fixture: WindowFixture) -> None:
+    view = await fixture.open(fixture.approving)
     row = next(index for index in range(view.store.count()) if isinstance(view.store.row(index), AskRow))
     view.transcript.setFixedHeight(1)
     view.transcript.to_start()
@@ -102,12 +102,12 @@ async def test_a_number_answers_nothing_that_is_not_visible(opened: Office) -> N
     await until(lambda: row in view.transcript.shown)
 
 
-async def test_text_typed_in_the_transcript_or_the_frame_goes_to_the_composer(opened: Office) -> None:
-    view = await opened.open(opened.told)
+async def test_text_typed_in_the_transcript_or_the_frame_goes_to_the_composer(fixture: WindowFixture) -> None:
+    view = await fixture.open(fixture.told)
     view.transcript.setFocus()
     press(KEY.Key_H)
     assert QApplication.focusWidget() is view.composer.field
-    opened.window.tabs.bar.setFocus()
+    fixture.window.tabs.bar.setFocus()
     press(KEY.Key_I)
     assert view.composer.text == "hi"
     view.transcript.setFocus()
@@ -115,16 +115,16 @@ async def test_text_typed_in_the_transcript_or_the_frame_goes_to_the_composer(op
     assert (QApplication.focusWidget(), view.composer.text) == (view.transcript, "hi")
 
 
-async def test_a_click_that_selects_nothing_goes_to_the_composer(opened: Office) -> None:
-    view = await opened.open(opened.told)
+async def test_a_click_that_selects_nothing_goes_to_the_composer(fixture: WindowFixture) -> None:
+    view = await fixture.open(fixture.told)
     view.transcript.setFocus()
     QTest.mouseClick(view.transcript.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(3, 3))
     assert QApplication.focusWidget() is view.composer.field
 
 
-async def test_page_keys_in_the_composer_scroll_the_transcript(opened: Office) -> None:
-    view = await opened.open(opened.told)
-    opened.window.resize(700, 420)
+async def test_page_keys_in_the_composer_scroll_the_transcript(fixture: WindowFixture) -> None:
+    view = await fixture.open(fixture.told)
+    fixture.window.resize(700, 420)
     view.transcript.lay_out()
     view.composer.field.setFocus()
     bar = view.transcript.verticalScrollBar()
@@ -138,8 +138,8 @@ async def test_page_keys_in_the_composer_scroll_the_transcript(opened: Office) -
     assert bar.value() == bar.maximum(), "a long text scrolls itself"
 
 
-async def test_a_click_on_a_button_or_a_row_leaves_the_focus_and_shows_no_ring(opened: Office) -> None:
-    view = await opened.open(opened.told)
+async def test_a_click_on_a_button_or_a_row_leaves_the_focus_and_shows_no_ring(fixture: WindowFixture) -> None:
+    view = await fixture.open(fixture.told)
     view.composer.field.setFocus()
     for control in (*view.transcript.findChildren(DisclosureButton), *view.input_panel.findChildren(QAbstractButton)):
         assert not control.focusPolicy() & Qt.FocusPolicy.ClickFocus, control.accessibleName()
@@ -150,8 +150,8 @@ async def test_a_click_on_a_button_or_a_row_leaves_the_focus_and_shows_no_ring(o
     assert (QApplication.focusWidget(), view.composer.text) == (view.composer.field, "h")
 
 
-async def test_a_click_on_stop_leaves_the_focus_in_the_composer(opened: Office) -> None:
-    view = await opened.open(opened.busy)
+async def test_a_click_on_stop_leaves_the_focus_in_the_composer(fixture: WindowFixture) -> None:
+    view = await fixture.open(fixture.busy)
     view.composer.field.setFocus()
     stop = next(button for button in view.input_panel.findChildren(QAbstractButton) if button.text().strip() == "Stop")
     QTest.mouseClick(stop, Qt.MouseButton.LeftButton)
@@ -159,8 +159,8 @@ async def test_a_click_on_stop_leaves_the_focus_in_the_composer(opened: Office) 
     assert QApplication.focusWidget() is view.composer.field
 
 
-async def test_an_approval_by_the_mouse_or_a_key_gives_the_focus_to_the_composer(opened: Office) -> None:
-    view = await opened.open(opened.approving)
+async def test_an_approval_by_the_mouse_or_a_key_gives_the_focus_to_the_composer(fixture: WindowFixture) -> None:
+    view = await fixture.open(fixture.approving)
     view.transcript.setFocus()
     allow = next(one for one in view.findChildren(QAbstractButton) if one.accessibleName() == "Allow once")
     QTest.mouseClick(allow, Qt.MouseButton.LeftButton)
@@ -168,10 +168,10 @@ async def test_an_approval_by_the_mouse_or_a_key_gives_the_focus_to_the_composer
     assert QApplication.focusWidget() is view.composer.field
 
 
-async def test_going_on_at_a_limit_gives_the_focus_to_the_composer(opened: Office) -> None:
-    task = await opened.engine.parts.start("Delete it", approve="all", attended=True, max_turns=1)
-    await opened.engine.parts.watcher.ask(task.id)
-    view = await opened.open(task.conversation_id)
+async def test_going_on_at_a_limit_gives_the_focus_to_the_composer(fixture: WindowFixture) -> None:
+    task = await fixture.engine.parts.start("Delete it", approve="all", attended=True, max_turns=1)
+    await fixture.engine.parts.watcher.ask(task.id)
+    view = await fixture.open(task.conversation_id)
     await until(lambda: bool(view.store.commands.waiting))
     view.go_to_ask()
     view.grab()
@@ -185,20 +185,20 @@ async def test_going_on_at_a_limit_gives_the_focus_to_the_composer(opened: Offic
     assert view.store.task is not None and view.store.task.allowance is not None
     assert (view.store.task.allowance.turns, QApplication.focusWidget()) == (4, view.composer.field)
     view.store.commands.stop()
-    await opened.engine.parts.watcher.end(task.id)
+    await fixture.engine.parts.watcher.end(task.id)
 
 
-async def test_popups_stay_on_the_screen_of_a_window_at_its_edge(opened: Office) -> None:
-    view = await opened.open(opened.busy)
-    context = ContextPopoverView(opened.theme, view.input_panel.context)
-    opened.window.resize(700, 300)
-    screen = opened.window.screen().availableGeometry()
-    opened.window.move(screen.right() - 300, screen.top() - 200)
+async def test_popups_stay_on_the_screen_of_a_window_at_its_edge(fixture: WindowFixture) -> None:
+    view = await fixture.open(fixture.busy)
+    context = ContextPopoverView(fixture.theme, view.input_panel.context)
+    fixture.window.resize(700, 300)
+    screen = fixture.window.screen().availableGeometry()
+    fixture.window.move(screen.right() - 300, screen.top() - 200)
     for show in (
         lambda: context.open_above(view.input_panel.context),
         view.input_panel.task_options.more_button.click,
-        lambda: opened.window.commands.trigger("palette"),
-        lambda: opened.window.commands.trigger("approvals"),
+        lambda: fixture.window.commands.trigger("palette"),
+        lambda: fixture.window.commands.trigger("approvals"),
     ):
         show()
         popup = QApplication.activePopupWidget()

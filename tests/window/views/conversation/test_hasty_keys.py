@@ -18,7 +18,7 @@ from errand.window.views.conversation.conversation_view import ConversationView
 from errand.window.views.conversation.dialogs import WorkspaceDialog
 from errand.window.widgets.input.reaction_time import ReactionTime
 from tests.support.window import until
-from tests.window.accessibility.full_window import Office, office
+from tests.window.accessibility.full_window import WindowFixture, window_fixture
 
 CONTROL = Qt.KeyboardModifier.ControlModifier
 NO_MODIFIER = Qt.KeyboardModifier.NoModifier
@@ -43,11 +43,11 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 @pytest.fixture
-async def opened(qapp: QApplication, theme: Theme, tmp_path: Path) -> AsyncGenerator[Office]:
-    async with office(qapp, theme, tmp_path) as found:
-        found.window.activateWindow()
+async def fixture(qapp: QApplication, theme: Theme, tmp_path: Path) -> AsyncGenerator[WindowFixture]:
+    async with window_fixture(qapp, theme, tmp_path) as fixture:
+        fixture.window.activateWindow()
         QApplication.processEvents()
-        yield found
+        yield fixture
 
 
 def press(key: Qt.Key, modifiers: Qt.KeyboardModifier = NO_MODIFIER) -> None:
@@ -62,9 +62,9 @@ def button(within: QWidget, name: str) -> QAbstractButton:
     return next(found for found in buttons if name in (found.accessibleName(), found.text()) and found.isVisible())
 
 
-def outcomes(opened: Office) -> list[tuple[bool | None, str]]:
+def outcomes(fixture: WindowFixture) -> list[tuple[bool | None, str]]:
     """What was decided about the approvals, with the reasons."""
-    events = opened.engine.parts.watcher.events
+    events = fixture.engine.parts.watcher.events
     asks = [event.ask for event in events if isinstance(event, AskUpdate) and event.ask.status == "answered"]
     return [(ask.allowed, ask.answer or "") for ask in asks]
 
@@ -75,57 +75,57 @@ def is_waiting(view: ConversationView) -> bool:
 
 @pytest.mark.parametrize("key", [KEY.Key_Return, KEY.Key_Enter])
 async def test_control_enter_sends_what_is_in_the_message_field_and_approves_nothing(
-    opened: Office, key: Qt.Key
+    fixture: WindowFixture, key: Qt.Key
 ) -> None:
-    view = await opened.open(opened.approving)
+    view = await fixture.open(fixture.approving)
     view.composer.field.setFocus()
     QTest.keyClicks(view.composer.field, "No! Keep it")
     press(key, CONTROL)
     await until(
-        lambda: any("No! Keep it" in text for text in opened.line_texts()) or view.input_panel.queue.isVisible()
+        lambda: any("No! Keep it" in text for text in fixture.line_texts()) or view.input_panel.queue.isVisible()
     )
     assert (view.composer.text, is_waiting(view)) == ("", True)
 
 
-async def test_control_enter_in_an_empty_message_field_or_on_the_card_allows_once(opened: Office) -> None:
-    view = await opened.open(opened.approving)
+async def test_control_enter_in_an_empty_message_field_or_on_the_card_allows_once(fixture: WindowFixture) -> None:
+    view = await fixture.open(fixture.approving)
     view.composer.field.setFocus()
     press(KEY.Key_Return, CONTROL)
-    await until(lambda: outcomes(opened)[:1] == [(True, "")])
+    await until(lambda: outcomes(fixture)[:1] == [(True, "")])
 
 
-async def test_control_enter_elsewhere_goes_to_the_card_and_there_it_allows(opened: Office) -> None:
-    view = await opened.open(opened.approving)
+async def test_control_enter_elsewhere_goes_to_the_card_and_there_it_allows(fixture: WindowFixture) -> None:
+    view = await fixture.open(fixture.approving)
     view.transcript.setFocus()
     press(KEY.Key_Return, CONTROL)
     assert is_waiting(view)
     assert QApplication.focusWidget() is button(view, "Allow once")
     press(KEY.Key_Return, CONTROL)
-    await until(lambda: outcomes(opened)[:1] == [(True, "")])
+    await until(lambda: outcomes(fixture)[:1] == [(True, "")])
 
 
-async def test_control_enter_in_a_search_with_text_approves_nothing(opened: Office) -> None:
-    view = await opened.open(opened.approving)
-    opened.window.sidebar.search.setFocus()
-    QTest.keyClicks(opened.window.sidebar.search, "build")
-    await until(opened.window.sidebar.results.isVisible)
+async def test_control_enter_in_a_search_with_text_approves_nothing(fixture: WindowFixture) -> None:
+    view = await fixture.open(fixture.approving)
+    fixture.window.sidebar.search.setFocus()
+    QTest.keyClicks(fixture.window.sidebar.search, "build")
+    await until(fixture.window.sidebar.results.isVisible)
     press(KEY.Key_Return, CONTROL)
-    assert (is_waiting(view), QApplication.focusWidget()) == (True, opened.window.sidebar.search)
+    assert (is_waiting(view), QApplication.focusWidget()) == (True, fixture.window.sidebar.search)
 
 
-async def test_control_enter_in_the_field_for_a_reason_denies_with_it(opened: Office) -> None:
-    view = await opened.open(opened.approving)
+async def test_control_enter_in_the_field_for_a_reason_denies_with_it(fixture: WindowFixture) -> None:
+    view = await fixture.open(fixture.approving)
     view.go_to_ask()
     button(view, "Deny with reason…").click()
     field = QApplication.focusWidget()
     assert isinstance(field, QLineEdit)
     QTest.keyClicks(field, "No! Keep it")
     press(KEY.Key_Return, CONTROL)
-    await until(lambda: outcomes(opened) == [(False, "No! Keep it")])
+    await until(lambda: outcomes(fixture) == [(False, "No! Keep it")])
 
 
-async def test_control_enter_saves_an_edited_message(opened: Office) -> None:
-    view = await opened.open(opened.told)
+async def test_control_enter_saves_an_edited_message(fixture: WindowFixture) -> None:
+    view = await fixture.open(fixture.told)
     view.store.branches.edit_last()
     (field,) = (field for field in view.findChildren(QPlainTextEdit) if isinstance(field, MessageEditField))
     field.setFocus()
@@ -139,8 +139,8 @@ async def test_control_enter_saves_an_edited_message(opened: Office) -> None:
     await until(lambda: texts() == ["Write a poem again"])
 
 
-async def test_a_key_that_is_held_decides_nothing(opened: Office) -> None:
-    view = await opened.open(opened.approving)
+async def test_a_key_that_is_held_decides_nothing(fixture: WindowFixture) -> None:
+    view = await fixture.open(fixture.approving)
     view.go_to_ask()
     view.grab()
     for key, modifiers in ((KEY.Key_Return, NO_MODIFIER), (KEY.Key_Return, CONTROL), (KEY.Key_1, NO_MODIFIER)):
@@ -148,12 +148,14 @@ async def test_a_key_that_is_held_decides_nothing(opened: Office) -> None:
         QApplication.sendEvent(button(view, "Allow once"), held)
     assert is_waiting(view)
     assert not any(
-        action.autoRepeat() for action in opened.window.actions() if action.objectName() in ("allow_once", "stop")
+        action.autoRepeat() for action in fixture.window.actions() if action.objectName() in ("allow_once", "stop")
     )
 
 
-async def test_a_card_takes_keys_and_clicks_once_a_person_had_time_to_see_it(opened: Office, clock: Clock) -> None:
-    view = await opened.open(opened.approving)
+async def test_a_card_takes_keys_and_clicks_once_a_person_had_time_to_see_it(
+    fixture: WindowFixture, clock: Clock
+) -> None:
+    view = await fixture.open(fixture.approving)
     view.go_to_ask()
     view.grab()
     clock.now += 0.399
@@ -170,24 +172,26 @@ async def test_a_card_takes_keys_and_clicks_once_a_person_had_time_to_see_it(ope
     assert is_waiting(view)
     clock.now += 0.002
     press(KEY.Key_Return, CONTROL)
-    await until(lambda: outcomes(opened)[:1] == [(True, "")])
+    await until(lambda: outcomes(fixture)[:1] == [(True, "")])
 
 
-async def test_the_time_of_a_card_begins_again_when_it_was_out_of_sight(opened: Office, clock: Clock) -> None:
-    view = await opened.open(opened.approving)
+async def test_the_time_of_a_card_begins_again_when_it_was_out_of_sight(fixture: WindowFixture, clock: Clock) -> None:
+    view = await fixture.open(fixture.approving)
     clock.now += 10
-    await opened.open(opened.told)
-    await opened.open(opened.approving)
+    await fixture.open(fixture.told)
+    await fixture.open(fixture.approving)
     view.composer.field.setFocus()
     press(KEY.Key_Return, CONTROL)
     assert is_waiting(view)
     clock.now += 1
     press(KEY.Key_Return, CONTROL)
-    await until(lambda: outcomes(opened)[:1] == [(True, "")])
+    await until(lambda: outcomes(fixture)[:1] == [(True, "")])
 
 
-async def test_a_number_that_was_typed_before_the_card_appeared_is_a_message(opened: Office, clock: Clock) -> None:
-    view = await opened.open(opened.approving)
+async def test_a_number_that_was_typed_before_the_card_appeared_is_a_message(
+    fixture: WindowFixture, clock: Clock
+) -> None:
+    view = await fixture.open(fixture.approving)
     clock.now += 0.2
     QTest.keyClicks(view.composer.field, "1")
     clock.now += 10
@@ -198,27 +202,27 @@ async def test_a_number_that_was_typed_before_the_card_appeared_is_a_message(ope
     assert view.composer.button.text() == "Allow once"
 
 
-async def test_the_inbox_decides_nothing_before_the_ask_was_seen(opened: Office, clock: Clock) -> None:
-    opened.window.resize(1280, 1000)
-    row = next(row for row in opened.window.sidebar.inbox.rows if "rm -rf build" in row.text)
+async def test_the_inbox_decides_nothing_before_the_ask_was_seen(fixture: WindowFixture, clock: Clock) -> None:
+    fixture.window.resize(1280, 1000)
+    row = next(row for row in fixture.window.sidebar.inbox.rows if "rm -rf build" in row.text)
     row.setFocus(Qt.FocusReason.TabFocusReason)
-    opened.window.grab()
+    fixture.window.grab()
     assert row.detail is not None
     press(KEY.Key_A)
     press(KEY.Key_Return, CONTROL)
     button(row.detail, "Allow once").click()
-    assert len(opened.engine.stores.asks.waiting()) == 2
+    assert len(fixture.engine.stores.asks.waiting()) == 2
     await until(lambda: row.detail is not None and row.detail.fits)
     clock.now += 0.5
     press(KEY.Key_A)
-    await until(lambda: len(opened.engine.stores.asks.waiting()) == 1)
+    await until(lambda: len(fixture.engine.stores.asks.waiting()) == 1)
 
 
 async def test_a_question_that_pops_up_while_a_person_types_is_not_answered_by_their_enter(
-    opened: Office, clock: Clock
+    fixture: WindowFixture, clock: Clock
 ) -> None:
     chosen: list[str | None] = []
-    question = WorkspaceDialog(WorkspaceQuestion("/elsewhere", "/own", chosen.append), opened.window)
+    question = WorkspaceDialog(WorkspaceQuestion("/elsewhere", "/own", chosen.append), fixture.window)
     question.open()
     await until(question.isActiveWindow)
     question.grab()

@@ -15,44 +15,44 @@ from errand.window.views.agents.dialogs import AddAgentDialog, RemoveAgentDialog
 from errand.window.views.composer.task_options_dialog import TaskOptionsDialog
 from errand.window.views.conversation.ask_models_dialog import AskModelsDialog
 from tests.support.model_server import Call, Reply
-from tests.support.window import Desk, desk, press, until
+from tests.support.window import ViewFixture, view_fixture, press, until
 
 _QUESTION = Reply(calls=(Call("ask_user", {"question": "Which colour?", "choices": ["Blue", "Green"]}),))
 
 
-async def joined(place: Desk, name: str = "Coder") -> str:
+async def joined(fixture: ViewFixture, name: str = "Coder") -> str:
     """Add an agent, which becomes the selected one; returns its id."""
-    store = place.view.store
+    store = fixture.view.store
     known = len(store.agents.all)
     store.agents.add(store.conversation_id or "", NewAgent("assistant", name, color="teal"))
     await until(lambda: len(store.agents.all) > known and store.agents.chosen_id is not None)
     return store.agents.chosen_id or ""
 
 
-def names(place: Desk) -> list[str]:
+def names(fixture: ViewFixture) -> list[str]:
     """The accessible names of the chips."""
-    return [chip.accessibleName() for chip in place.view.input_panel.agents.chips]
+    return [chip.accessibleName() for chip in fixture.view.input_panel.agents.chips]
 
 
 async def test_the_bar_appears_with_the_second_agent_and_shows_status_and_selection(
     qapp: QApplication, theme: Theme, tmp_path: Path
 ) -> None:
-    async with desk(qapp, theme, tmp_path, []) as place:
-        input_panel = place.view.input_panel
+    async with view_fixture(qapp, theme, tmp_path, []) as fixture:
+        input_panel = fixture.view.input_panel
         assert not input_panel.agents.isVisible()
-        await joined(place)
+        await joined(fixture)
         assert input_panel.agents.isVisible()
-        assert names(place) == ["Assistant, working", "Coder, branch shown"]
+        assert names(fixture) == ["Assistant, working", "Coder, branch shown"]
         assert input_panel.status.text.startswith("Assistant: Working"), "it writes the branch that is seen"
         assert input_panel.composer.mode == "stop"
         input_panel.composer.set_text("and you?")
         assert input_panel.composer.mode == "send", "a word for the one that is looked at, which rests"
         input_panel.composer.set_text("")
-        place.view.activateWindow()
+        fixture.view.activateWindow()
         input_panel.composer.field.setFocus()
         QTest.mouseClick(input_panel.agents.chips[0], Qt.MouseButton.LeftButton)
         assert input_panel.composer.field.hasFocus(), "the next word is for that one"
-        await until(lambda: names(place) == ["Assistant, working, branch shown", "Coder"])
+        await until(lambda: names(fixture) == ["Assistant, working, branch shown", "Coder"])
         input_panel.composer.set_text("mind the tests")
         assert input_panel.composer.mode == "steer"
 
@@ -60,16 +60,16 @@ async def test_the_bar_appears_with_the_second_agent_and_shows_status_and_select
 async def test_names_are_completed_after_an_at_sign_by_keyboard(
     qapp: QApplication, theme: Theme, tmp_path: Path
 ) -> None:
-    async with desk(qapp, theme, tmp_path, []) as place:
-        field = place.view.composer.field
-        place.view.activateWindow()
+    async with view_fixture(qapp, theme, tmp_path, []) as fixture:
+        field = fixture.view.composer.field
+        fixture.view.activateWindow()
         field.setFocus()
         QTest.keyClicks(field, "@")
-        assert place.view.input_panel.mentions is None, "of one agent there is nothing to choose"
+        assert fixture.view.input_panel.mentions is None, "of one agent there is nothing to choose"
         field.clear()
-        await joined(place, "Code Reader")
-        await joined(place, "Critic")
-        mentions = place.view.input_panel.mentions
+        await joined(fixture, "Code Reader")
+        await joined(fixture, "Critic")
+        mentions = fixture.view.input_panel.mentions
         assert mentions is not None
         field.setFocus()
         QTest.keyClicks(field, "mail me@co")
@@ -88,7 +88,7 @@ async def test_names_are_completed_after_an_at_sign_by_keyboard(
         QTest.keyClicks(field, "@")
         QTest.keyClick(field, Qt.Key.Key_Escape)
         assert not mentions.isVisible()
-        assert not place.task.stopping and place.task.ended_at is None, "Esc closed the list and stopped nothing"
+        assert not fixture.task.stopping and fixture.task.ended_at is None, "Esc closed the list and stopped nothing"
         QTest.keyClicks(field, "c")
         assert not mentions.isVisible(), "it was not wanted"
 
@@ -96,9 +96,9 @@ async def test_names_are_completed_after_an_at_sign_by_keyboard(
 async def test_an_agent_is_added_with_the_values_of_the_dialog(
     qapp: QApplication, theme: Theme, tmp_path: Path
 ) -> None:
-    async with desk(qapp, theme, tmp_path, []) as place:
-        await until(lambda: bool(place.engine.stores.personalities.all))
-        place.view.input_panel.agents.add_agent()
+    async with view_fixture(qapp, theme, tmp_path, []) as fixture:
+        await until(lambda: bool(fixture.engine.stores.personalities.all))
+        fixture.view.input_panel.agents.add_agent()
         dialog = top(AddAgentDialog)
         assert isinstance(dialog, AddAgentDialog)
         dialog.personality.setCurrentIndex(dialog.personality.findText("Researcher"))
@@ -106,26 +106,26 @@ async def test_an_agent_is_added_with_the_values_of_the_dialog(
         dialog.name.setText("  Ada ")
         dialog.color.setCurrentIndex(dialog.color.findText("Violet"))
         press(dialog, "Add")
-        await until(lambda: place.view.store.agents.is_several)
-        ada = place.view.store.agents.all[-1]
+        await until(lambda: fixture.view.store.agents.is_several)
+        ada = fixture.view.store.agents.all[-1]
         assert (ada.name, ada.personality_id, ada.color) == ("Ada", "researcher", "violet")
 
 
 async def test_the_second_agent_is_added_from_the_input_panel(qapp: QApplication, theme: Theme, tmp_path: Path) -> None:
-    async with desk(qapp, theme, tmp_path, []) as place:
-        await until(lambda: place.view.store.agents.shown is not None)
-        place.view.input_panel.task_options.more_button.click()
+    async with view_fixture(qapp, theme, tmp_path, []) as fixture:
+        await until(lambda: fixture.view.store.agents.shown is not None)
+        fixture.view.input_panel.task_options.more_button.click()
         panel = top(TaskOptionsDialog)
         press(panel, "Add agent…")
         assert not panel.isVisible()
         press(top(AddAgentDialog), "Add")
-        await until(lambda: place.view.input_panel.agents.isVisible())
+        await until(lambda: fixture.view.input_panel.agents.isVisible())
 
 
 async def test_the_turn_order_is_set_and_shown_in_the_bar(qapp: QApplication, theme: Theme, tmp_path: Path) -> None:
-    async with desk(qapp, theme, tmp_path, []) as place:
-        coder = await joined(place)
-        place.view.input_panel.agents.set_turns()
+    async with view_fixture(qapp, theme, tmp_path, []) as fixture:
+        coder = await joined(fixture)
+        fixture.view.input_panel.agents.set_turns()
         dialog = top(TurnOrderDialog)
         assert isinstance(dialog, TurnOrderDialog)
         assert not dialog.moderator.isEnabled()
@@ -137,14 +137,14 @@ async def test_the_turn_order_is_set_and_shown_in_the_bar(qapp: QApplication, th
         assert dialog.limit.lineEdit().width() > dialog.limit.width() // 2, "what is typed is seen"
         press(dialog, "Save")
         rule = TurnTaking(rule="moderator", limit=4, moderator_id=coder)
-        await until(lambda: place.view.store.agents.turns == rule)
-        assert place.view.input_panel.agents.turns.text() == "moderator · 0 of 4"
+        await until(lambda: fixture.view.store.agents.turns == rule)
+        assert fixture.view.input_panel.agents.turns.text() == "moderator · 0 of 4"
 
 
 async def test_an_agent_is_removed_only_after_a_confirmation(qapp: QApplication, theme: Theme, tmp_path: Path) -> None:
-    async with desk(qapp, theme, tmp_path, []) as place:
-        await joined(place)
-        store, input_panel = place.view.store, place.view.input_panel
+    async with view_fixture(qapp, theme, tmp_path, []) as fixture:
+        await joined(fixture)
+        store, input_panel = fixture.view.store, fixture.view.input_panel
         input_panel.agents.remove_agent(store.agents.all[-1])
         answer("Cancel")
         assert store.agents.is_several
@@ -157,17 +157,17 @@ async def test_an_agent_is_removed_only_after_a_confirmation(qapp: QApplication,
 async def test_going_to_another_agents_ask_switches_to_its_branch(
     qapp: QApplication, theme: Theme, tmp_path: Path
 ) -> None:
-    async with desk(qapp, theme, tmp_path, [_QUESTION]) as place:
-        store = place.view.store
-        await joined(place)
+    async with view_fixture(qapp, theme, tmp_path, [_QUESTION]) as fixture:
+        store = fixture.view.store
+        await joined(fixture)
         store.commands.send("ask me something")
         await until(lambda: bool(store.commands.waiting))
         first = store.agents.all[0]
         store.agents.show_agent(first.id)
         await until(lambda: store.agents.shown == store.agents.get(first.id))
-        assert place.view.composer.mode == "stop", "the question is not this agent's"
-        place.view.go_to_ask()
-        await until(lambda: place.view.composer.mode == "reply")
+        assert fixture.view.composer.mode == "stop", "the question is not this agent's"
+        fixture.view.go_to_ask()
+        await until(lambda: fixture.view.composer.mode == "reply")
         assert store.agents.shown is not None and store.agents.shown.name == "Coder"
 
 

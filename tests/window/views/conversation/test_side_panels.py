@@ -8,36 +8,36 @@ from PySide6.QtWidgets import QApplication
 
 from errand.window.theme.theme import Theme
 from tests.support.window import until
-from tests.window.accessibility.full_window import Office, office
+from tests.window.accessibility.full_window import WindowFixture, window_fixture
 
 
 @pytest.fixture
-async def opened(qapp: QApplication, theme: Theme, tmp_path: Path) -> AsyncGenerator[Office]:
-    async with office(qapp, theme, tmp_path) as found:
-        yield found
+async def fixture(qapp: QApplication, theme: Theme, tmp_path: Path) -> AsyncGenerator[WindowFixture]:
+    async with window_fixture(qapp, theme, tmp_path) as fixture:
+        yield fixture
 
 
-async def test_the_review_has_half_of_a_window_that_became_wide(opened: Office) -> None:
-    view = await opened.open(opened.told)
-    opened.window.resize(1000, 700)
+async def test_the_review_has_half_of_a_window_that_became_wide(fixture: WindowFixture) -> None:
+    view = await fixture.open(fixture.told)
+    fixture.window.resize(1000, 700)
     view.review.open()
     await until(lambda: 0 < view.review.panel.width() < 520)
     assert view.review.open_width == 520, "what is kept for the next start is not the squeezed width"
-    opened.window.resize(1900, 1000)
+    fixture.window.resize(1900, 1000)
     await until(lambda: view.review.panel.width() > 700)
     assert abs(view.review.panel.width() - view.panels.width() / 2) < 10
 
 
-async def test_a_width_that_a_person_chose_stays(opened: Office) -> None:
-    view = await opened.open(opened.told)
-    opened.window.resize(1900, 1000)
+async def test_a_width_that_a_person_chose_stays(fixture: WindowFixture) -> None:
+    view = await fixture.open(fixture.told)
+    fixture.window.resize(1900, 1000)
     view.review.open()
     await until(lambda: view.review.panel.width() > 700)
     view.panels.moveSplitter(view.panels.width() - 600, view.panels.indexOf(view.review.panel))
     chosen = view.review.panel.width()
     assert 590 < chosen < 610
-    opened.window.resize(1300, 1000)
-    opened.window.resize(1900, 1000)
+    fixture.window.resize(1300, 1000)
+    fixture.window.resize(1900, 1000)
     await until(lambda: view.panels.width() > 1400)
     view.review.close()
     view.review.open()

@@ -14,21 +14,21 @@ from errand.window.theme.theme import Theme
 from tests.support.model_server import Reply
 from tests.support.rows import PIXEL
 from tests.support.web_site import web_site
-from tests.support.window import Desk, desk, until
+from tests.support.window import ViewFixture, until, view_fixture
 
 
 async def _send(request: web.Request) -> web.StreamResponse:
     return web.Response(body=base64.b64decode(PIXEL), content_type="image/png")
 
 
-def _find(person: Desk, words: str) -> TextView | None:
-    texts = person.view.transcript.findChildren(TextView)
+def _find(fixture: ViewFixture, words: str) -> TextView | None:
+    texts = fixture.view.transcript.findChildren(TextView)
     return next((text for text in texts if text.isVisible() and words in text.toPlainText()), None)
 
 
-async def _click(person: Desk, words: str) -> None:
-    await until(lambda: _find(person, words) is not None)
-    view = _find(person, words)
+async def _click(fixture: ViewFixture, words: str) -> None:
+    await until(lambda: _find(fixture, words) is not None)
+    view = _find(fixture, words)
     assert view is not None
     place = view.document().find(words)
     place.setPosition(place.selectionStart() + 1)
@@ -40,15 +40,15 @@ async def test_a_picture_comes_by_a_click_and_from_this_machine_by_a_second(
 ) -> None:
     async with web_site({"/a.png": _send}) as site:
         replies = [Reply(text=f"Here: ![the plot]({site.url('/a.png')})")]
-        async with desk(qapp, theme, tmp_path, replies) as person:
-            await person.follow_up("Preview")
-            await person.finish()
-            await _click(person, "Load picture from 127.0.0.1")
+        async with view_fixture(qapp, theme, tmp_path, replies) as fixture:
+            await fixture.follow_up("Preview")
+            await fixture.finish()
+            await _click(fixture, "Load picture from 127.0.0.1")
             place = f"127.0.0.1:{site.port} is in your network or on this computer."
-            await until(lambda: _find(person, place) is not None)
+            await until(lambda: _find(fixture, place) is not None)
             assert site.requests == []
-            await _click(person, "Load picture anyway")
-            await until(lambda: _find(person, OBJECT) is not None)
+            await _click(fixture, "Load picture anyway")
+            await until(lambda: _find(fixture, OBJECT) is not None)
             assert site.requests == ["/a.png"]
 
 
@@ -62,21 +62,24 @@ async def test_load_anyway_opens_the_host_that_was_shown_and_no_other(
 
         async with web_site({"/": lead_on}) as site:
             replies = [Reply(text=f"Here: ![the plot]({site.url()})")]
-            async with desk(qapp, theme, tmp_path, replies) as person:
-                await person.follow_up("Preview")
-                await person.finish()
-                await _click(person, "Load picture from 127.0.0.1")
-                await _click(person, "Load picture anyway")
-                await until(lambda: _find(person, f"you allowed 127.0.0.1:{site.port} alone") is not None)
-                await _click(person, "Try again")
-                await until(lambda: _find(person, f"127.0.0.1:{site.port} is in your network") is not None)
+            async with view_fixture(qapp, theme, tmp_path, replies) as fixture:
+                await fixture.follow_up("Preview")
+                await fixture.finish()
+                await _click(fixture, "Load picture from 127.0.0.1")
+                await _click(fixture, "Load picture anyway")
+                await until(lambda: _find(fixture, f"you allowed 127.0.0.1:{site.port} alone") is not None)
+                await _click(fixture, "Try again")
+                await until(lambda: _find(fixture, f"127.0.0.1:{site.port} is in your network") is not None)
         assert other.requests == []
 
 
 async def test_a_picture_that_is_not_there_says_so(qapp: QApplication, theme: Theme, tmp_path: Path) -> None:
-    async with web_site({}) as site, desk(qapp, theme, tmp_path, [Reply(text=f"![]({site.url('/b.png')})")]) as person:
-        await person.follow_up("Preview")
-        await person.finish()
-        await _click(person, "Load picture from")
-        await _click(person, "Load picture anyway")
-        await until(lambda: _find(person, "The server answered HTTP 404 Not Found. Try again") is not None)
+    async with (
+        web_site({}) as site,
+        view_fixture(qapp, theme, tmp_path, [Reply(text=f"![]({site.url('/b.png')})")]) as fixture,
+    ):
+        await fixture.follow_up("Preview")
+        await fixture.finish()
+        await _click(fixture, "Load picture from")
+        await _click(fixture, "Load picture anyway")
+        await until(lambda: _find(fixture, "The server answered HTTP 404 Not Found. Try again") is not None)

@@ -12,7 +12,7 @@ from errand.window.rows.reply import ReplyView
 from errand.window.rows.text_view import TextView
 from errand.window.theme.theme import Theme
 from errand.window.views.shared.row_actions import LinkTarget, TargetKind, link_target
-from tests.support.window import desk, until
+from tests.support.window import until, view_fixture
 
 
 @pytest.fixture
@@ -210,11 +210,11 @@ async def test_a_click_in_a_reply_starts_no_program(qapp: QApplication, theme: T
     desktop = Desktop()
     QDesktopServices.setUrlHandler("file", desktop, "open")  # pyright: ignore[reportArgumentType] -- PySide6 takes a str, its stubs say bytes
     try:
-        async with desk(qapp, theme, tmp_path, []) as at:
-            at.gate.set()
-            await until(lambda: any(shown.isVisible() for shown in at.view.findChildren(ReplyView)))
-            (text,) = at.view.findChildren(ReplyView)[0].findChildren(TextView)
-            folder = Path(at.task.workspace)
+        async with view_fixture(qapp, theme, tmp_path, []) as fixture:
+            fixture.gate.set()
+            await until(lambda: any(shown.isVisible() for shown in fixture.view.findChildren(ReplyView)))
+            (text,) = fixture.view.findChildren(ReplyView)[0].findChildren(TextView)
+            folder = Path(fixture.task.workspace)
             for name in ("start.hta", "notes.txt"):
                 (folder / name).write_text("x", encoding="utf-8")
                 text.link.emit(name)
@@ -226,11 +226,11 @@ async def test_a_click_in_a_reply_starts_no_program(qapp: QApplication, theme: T
 
 @pytest.mark.qt_log_ignore("openUrl")
 async def test_a_link_says_so_if_there_is_no_browser(qapp: QApplication, theme: Theme, tmp_path: Path) -> None:
-    async with desk(qapp, theme, tmp_path, []) as at:
+    async with view_fixture(qapp, theme, tmp_path, []) as fixture:
         failed: list[str] = []
-        at.view.store.failed.connect(failed.append)
-        at.gate.set()
-        await until(lambda: any(shown.isVisible() for shown in at.view.findChildren(ReplyView)))
-        for text in at.view.findChildren(ReplyView)[0].findChildren(TextView):
+        fixture.view.store.failed.connect(failed.append)
+        fixture.gate.set()
+        await until(lambda: any(shown.isVisible() for shown in fixture.view.findChildren(ReplyView)))
+        for text in fixture.view.findChildren(ReplyView)[0].findChildren(TextView):
             text.link.emit("https://example.org/a")
         assert failed == ["No browser was found to open https://example.org/a"]

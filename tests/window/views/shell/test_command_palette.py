@@ -11,19 +11,19 @@ from PySide6.QtWidgets import QApplication, QListWidget
 from errand.window.theme.theme import Theme
 from errand.window.views.shared.export_dialog import ExportDialog
 from tests.support.window import until
-from tests.window.accessibility.full_window import Office, office
+from tests.window.accessibility.full_window import WindowFixture, window_fixture
 
 
 @pytest.fixture
-async def opened(qapp: QApplication, theme: Theme, tmp_path: Path) -> AsyncGenerator[Office]:
-    async with office(qapp, theme, tmp_path) as found:
-        found.window.activateWindow()
+async def fixture(qapp: QApplication, theme: Theme, tmp_path: Path) -> AsyncGenerator[WindowFixture]:
+    async with window_fixture(qapp, theme, tmp_path) as fixture:
+        fixture.window.activateWindow()
         QApplication.processEvents()
-        yield found
+        yield fixture
 
 
-def choose(opened: Office, text: str) -> None:
-    opened.window.commands.trigger("palette")
+def choose(fixture: WindowFixture, text: str) -> None:
+    fixture.window.commands.trigger("palette")
     field = QApplication.focusWidget()
     assert field is not None
     QTest.keyClicks(field, text)
@@ -33,17 +33,17 @@ def choose(opened: Office, text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "title"), [("permissions", "Permissions"), ("keys", "Models and keys"), ("import", "Data")]
 )
-async def test_a_page_of_the_settings_is_found(opened: Office, text: str, title: str) -> None:
-    choose(opened, text)
-    dialog = opened.window.dialogs.settings
+async def test_a_page_of_the_settings_is_found(fixture: WindowFixture, text: str, title: str) -> None:
+    choose(fixture, text)
+    dialog = fixture.window.dialogs.settings
     chosen = dialog.findChildren(QListWidget)[0].currentItem()
     assert dialog.isVisible() and chosen is not None and chosen.text() == title
     dialog.close()
 
 
-async def test_the_conversation_in_front_is_exported_whole(opened: Office) -> None:
-    view = await opened.open(opened.told)
-    choose(opened, "export this")
+async def test_the_conversation_in_front_is_exported_whole(fixture: WindowFixture) -> None:
+    view = await fixture.open(fixture.told)
+    choose(fixture, "export this")
     await until(lambda: bool(view.findChildren(ExportDialog)))
     dialog = view.findChildren(ExportDialog)[0]
     assert dialog.windowTitle() == "Export conversation"

@@ -1,4 +1,4 @@
-"""An engine that kills itself at its Nth commit: `python -m tests.crash.doomed SIDE N`, with one of `SIDES`."""
+"""An engine that kills itself at its Nth commit: `python -m tests.crash.killed_at_commit SIDE N`, SIDE from `SIDES`."""
 
 import asyncio
 import os
@@ -21,23 +21,23 @@ SIDES = ("before", "after")
 SIDES_ON_SERVER = ("before", "within", "unanswered", "after")
 
 
-class DoomedSqliteWriter(SqliteWriter):
+class KilledSqliteWriter(SqliteWriter):
     """Commits normally, and kills the process at the chosen commit."""
 
     async def write(self, batch: Sequence[Write], *, durable: bool) -> None:
-        _Doom.left -= 1
+        _CrashPoint.left -= 1
         _die("before")
         await super().write(batch, durable=durable)
         _die("after")
 
 
-class DoomedPostgresWriter(PostgresWriter):
+class KilledPostgresWriter(PostgresWriter):
     def __init__(self, engine: AsyncEngine) -> None:
         super().__init__(engine)
         event.listen(engine.sync_engine, "commit", self._on_commit)
 
     async def write(self, batch: Sequence[Write], *, durable: bool) -> None:
-        _Doom.left -= 1
+        _CrashPoint.left -= 1
         _die("before")
         await super().write(batch, durable=durable)
         _die("after")
@@ -49,18 +49,18 @@ class DoomedPostgresWriter(PostgresWriter):
         asyncio.get_running_loop().call_soon(_die, "unanswered")
 
 
-class _Doom:
+class _CrashPoint:
     side = "before"
     left = 0
 
 
 def _die(side: str) -> None:
-    if _Doom.left == 0 and _Doom.side == side:
+    if _CrashPoint.left == 0 and _CrashPoint.side == side:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
 if __name__ == "__main__":
-    _Doom.side, _Doom.left = sys.argv[1], int(sys.argv[2])
-    engines.SqliteWriter = DoomedSqliteWriter
-    server.PostgresWriter = DoomedPostgresWriter
+    _CrashPoint.side, _CrashPoint.left = sys.argv[1], int(sys.argv[2])
+    engines.SqliteWriter = KilledSqliteWriter
+    server.PostgresWriter = KilledPostgresWriter
     sys.exit(main([], {}))

@@ -46,7 +46,7 @@ _PAGE = 50
 
 
 @dataclass(slots=True)
-class Picture:
+class ClientState:
     """Records by id. `faults` are sentences about what no client should ever see."""
 
     conversations: dict[str, Conversation] = field(default_factory=dict[str, Conversation])
@@ -137,30 +137,30 @@ def _place(record: Conversation | Task | Ask | Agent | Node) -> str:
     return record.id if isinstance(record, Conversation) else record.conversation_id
 
 
-async def differences(picture: Picture, follow: FollowedScope, database: Database) -> list[str]:
+async def differences(state: ClientState, follow: FollowedScope, database: Database) -> list[str]:
     """Differences between the subscribed scopes and the stored state, as text."""
     whole = follow.scope == ALL
     scope = None if whole else follow.scope
     stored = (await database.tasks.page(_ALL, scope)).tasks
     waiting = [ask for ask in await database.asks.waiting() if scope in (None, ask.conversation_id)]
-    found = _compare("task", {task.id: task for task in stored}, _of(picture.tasks, scope))
-    known = {key: ask for key, ask in _of(picture.asks, scope).items() if ask.status == "waiting"}
+    found = _compare("task", {task.id: task for task in stored}, _of(state.tasks, scope))
+    known = {key: ask for key, ask in _of(state.asks, scope).items() if ask.status == "waiting"}
     found += _compare("ask", {ask.id: ask for ask in waiting}, known)
     if scope is None:
         conversations = (await database.conversations.page(limit=_ALL)).conversations
-        found += _compare("conversation", {one.id: one for one in conversations}, picture.conversations)
-        found += _compare("grant", {grant.id: grant for grant in await database.grants.valid()}, picture.grants)
+        found += _compare("conversation", {one.id: one for one in conversations}, state.conversations)
+        found += _compare("grant", {grant.id: grant for grant in await database.grants.valid()}, state.grants)
     else:
         agents = {agent.id: agent for agent in await database.agents.list(scope)}
-        found += _compare("agent", agents, _of(picture.agents, scope))
+        found += _compare("agent", agents, _of(state.agents, scope))
     if scope is not None and follow.detail == "full":
-        found += await _node_differences(picture, scope, database)
+        found += await _node_differences(state, scope, database)
     return found
 
 
-async def _node_differences(picture: Picture, scope: str, database: Database) -> list[str]:
+async def _node_differences(state: ClientState, scope: str, database: Database) -> list[str]:
     """Every known node equals the stored one with displays, and the end of the first agent's branch is known."""
-    known = _of(picture.nodes, scope)
+    known = _of(state.nodes, scope)
     stored = {key: node for key in known if (node := await database.nodes.get(key)) is not None}
     agent = first_agent(await database.agents.list(scope))
     if agent is not None and agent.head_id is not None:

@@ -35,15 +35,15 @@ AT_ONCE = 5
 _PAUSE_S = 0.02
 _LIFE_LIMIT_S = 60.0
 _NOT_WAITED_FOR = 0.2
-# The longest time until the database's server is killed, and that until it is started again.
-_SERVER_LIVES_S, _SERVER_AWAY_S = 1.5, 1.5
+# The longest time until the server of the database is killed, and the longest until it is started again.
+_MAX_SERVER_LIFE_S, _MAX_SERVER_OUTAGE_S = 1.5, 1.5
 
 
 @dataclass(slots=True)
-class Lives:
+class KilledEngines:
     """`started` are the acknowledged tasks, `waits` the rate limits that applied.
 
-    `doomed` counts the killed engines, `servers` the killed servers of the database.
+    `kills` counts the killed engines, `servers` the killed servers of the database.
     """
 
     folder: Path
@@ -52,7 +52,7 @@ class Lives:
     model_url: str
     chance: random.Random
     started: list[str] = field(default_factory=list[str])
-    doomed: int = 0
+    kills: int = 0
     in_start: int = 0
     servers: int = 0
     waits: set[str] = field(default_factory=set[str])
@@ -67,31 +67,31 @@ class Lives:
         """Of the database, if it has one."""
         return self.stored.server if isinstance(self.stored, PostgresRecords) else None
 
-    async def live(self, *doom: str, kill_after_s: float | None = None, server_dies: bool = False) -> None:
+    async def run_engine(self, *crash_point: str, kill_after_s: float | None = None, server_dies: bool = False) -> None:
         """One engine, from its start to its death; if it is not killed, until all tasks have ended.
 
         With `server_dies`, the time to its death begins when the server of the database is back.
         """
         environment = Errand(self.home, self.folder).environment
         command = Command(("engine",), str(CHECKOUT), environment)
-        if doom:
-            command = replace(command, module="tests.crash.doomed", arguments=doom)
-        words = self.folder / "engine.err"
-        with words.open("wb") as said:
-            process = await start_program(command, (DEVNULL, PIPE, said.fileno()))
+        if crash_point:
+            command = replace(command, module="tests.crash.killed_at_commit", arguments=crash_point)
+        error_file = self.folder / "engine.err"
+        with error_file.open("wb") as errors:
+            process = await start_program(command, (DEVNULL, PIPE, errors.fileno()))
         assert process.stdout is not None
         if await process.stdout.readline():
-            ends = not doom and kill_after_s is None
+            ends = not crash_point and kill_after_s is None
             await self._work_until_death(process, kill_after_s, ends=ends, server_dies=server_dies)
         else:
             self.in_start += 1
-        last = signal.SIGKILL if doom or kill_after_s is not None else signal.SIGTERM
+        last = signal.SIGKILL if crash_point or kill_after_s is not None else signal.SIGTERM
         # Not `process.kill`: for a dead process it consumes the exit code that `wait` needs.
         with suppress(ProcessLookupError):
             os.kill(process.pid, last)
         code = await process.wait()
-        self.doomed += code == -9
-        assert code in (0, -9), f"the engine ended with {code}: {words.read_text()}"
+        self.kills += code == -9
+        assert code in (0, -9), f"the engine ended with {code}: {error_file.read_text()}"
         self._look_at_what_is_left()
 
     async def _work_until_death(
@@ -112,9 +112,9 @@ class Lives:
 
     async def _restart_server(self) -> None:
         assert self.server is not None
-        await asyncio.sleep(self.chance.uniform(0, _SERVER_LIVES_S))
+        await asyncio.sleep(self.chance.uniform(0, _MAX_SERVER_LIFE_S))
         await asyncio.to_thread(self.server.kill)
-        await asyncio.sleep(self.chance.uniform(0, _SERVER_AWAY_S))
+        await asyncio.sleep(self.chance.uniform(0, _MAX_SERVER_OUTAGE_S))
         await asyncio.to_thread(self.server.start)
         self.servers += 1
 
