@@ -57,9 +57,9 @@ class ViewFixture:
         assert task is not None
         return task
 
-    def row(self, place: int) -> QueuedMessageView:
+    def row(self, index: int) -> QueuedMessageView:
         """A line of the queue, which gets the focus."""
-        row = self.view.input_panel.queue.rows[place]
+        row = self.view.input_panel.queue.rows[index]
         row.setFocus()
         return row
 
@@ -78,16 +78,16 @@ class ViewFixture:
         """Let the task end; returns the user messages in the model's last request, in order."""
         self.gate.set()
         await until(lambda: self.task.ended_at is not None)
-        return said(self.server.requests[-1])
+        return user_texts(self.server.requests[-1])
 
 
-def press(place: QWidget, name: str) -> None:
+def press(parent: QWidget, name: str) -> None:
     """Click the button with that name."""
-    buttons = {button.accessibleName(): button for button in place.findChildren(QAbstractButton)}
+    buttons = {button.accessibleName(): button for button in parent.findChildren(QAbstractButton)}
     QTest.mouseClick(buttons[name], Qt.MouseButton.LeftButton)
 
 
-def said(request: ReceivedRequest) -> list[str]:
+def user_texts(request: ReceivedRequest) -> list[str]:
     return [str(message["content"]) for message in request.messages if message.get("role") == "user"]
 
 

@@ -61,8 +61,8 @@ async def side_by_side(fixture: WindowFixture) -> QWidget:
 
 
 async def _joined(fixture: WindowFixture) -> ConversationView:
-    view = await fixture.open(fixture.told)
+    view = await fixture.open(fixture.branched)
     if not view.store.agents.is_several:
-        view.store.agents.add(fixture.told, NewAgent("coder", color="teal"))
+        view.store.agents.add(fixture.branched, NewAgent("coder", color="teal"))
         await until(lambda: view.input_panel.agents.isVisible())
     return view

@@ -30,7 +30,7 @@ _POEM = "# A poem\n\nRoses are **red**, [violets](https://example.org) are `blue
 
 @dataclass(frozen=True, slots=True)
 class WindowFixture:
-    """`told` is a conversation with two branches, `busy` one with a running task and queued messages.
+    """A full window; `branched` is a conversation with two branches, `busy` one with a running task and a queue.
 
     `serving` has a command in the background.
     """
@@ -39,12 +39,12 @@ class WindowFixture:
     window: MainWindow
     engine: StoreEngine
     theme: Theme
-    told: str
+    branched: str
     busy: str
     asking: str
     approving: str
     serving: str
-    _kept: list[QWidget] = field(default_factory=list[QWidget])
+    _widgets: list[QWidget] = field(default_factory=list[QWidget])
 
     @property
     def front(self) -> ConversationView:
@@ -64,16 +64,16 @@ class WindowFixture:
 
     def keep(self, widget: QWidget) -> None:
         """Keep a reference until the next view."""
-        self._kept.append(widget)
+        self._widgets.append(widget)
 
     def tidy(self) -> None:
         """Close dialogs and searches over the window, so that the next view is alone."""
         for widget in QApplication.topLevelWidgets():
             if widget is not self.window and widget.isVisible():
                 widget.close()
-        for widget in self._kept:
+        for widget in self._widgets:
             widget.deleteLater()
-        self._kept.clear()
+        self._widgets.clear()
         self.window.sidebar.search.clear()
         for search in self.window.findChildren(FindBarView):
             search.close_search()

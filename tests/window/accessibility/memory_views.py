@@ -15,7 +15,7 @@ from tests.window.accessibility.full_window import WindowFixture, top
 async def facts(fixture: WindowFixture) -> QWidget:
     """A proposed and a pinned fact, and the open form."""
     known = fixture.engine.parts.services.facts
-    await known.propose(FactDraft("Nadia is on leave.", "me", fixture.told, "n1"), "Assistant")
+    await known.propose(FactDraft("Nadia is on leave.", "me", fixture.branched, "n1"), "Assistant")
     await known.pin(FactDraft("Ivo likes tea.", "always"), "fact_1", "window")
     dialog = _open(fixture, "facts")
     stored = fixture.engine.stores.facts
@@ -47,7 +47,7 @@ async def forgetting(fixture: WindowFixture) -> QWidget:
 
 async def forget_message(fixture: WindowFixture) -> QWidget:
     """The question about one message of a conversation."""
-    view = await fixture.open(fixture.told)
+    view = await fixture.open(fixture.branched)
     row = view.store.row(0)
     assert isinstance(row, UserRow)
     fixture.window.dialogs.open_forget(row.node.id)

@@ -46,7 +46,7 @@ async def approval_modes(fixture: WindowFixture) -> QWidget:
 
 
 async def context(fixture: WindowFixture) -> QWidget:
-    view = await fixture.open(fixture.told)
+    view = await fixture.open(fixture.branched)
     (bar,) = view.findChildren(ContextBarView)
     await until(bar.isVisible)
     bar.click()
@@ -140,9 +140,9 @@ async def inbox_row(fixture: WindowFixture) -> QWidget:
 
 async def undo_archiving(fixture: WindowFixture) -> QWidget:
     """The banners of the sidebar."""
-    await fixture.open(fixture.told)
+    await fixture.open(fixture.branched)
     fixture.window.sidebar.notice.show_message(_NOTICE[:80])
-    fixture.engine.stores.conversations.archive(fixture.told)
+    fixture.engine.stores.conversations.archive(fixture.branched)
     await until(fixture.window.sidebar.undo.isVisible)
     return fixture.window
 
@@ -153,7 +153,7 @@ async def archived_back(fixture: WindowFixture) -> QWidget:
     if undo.isVisible():
         undo.undo()
     fixture.window.sidebar.notice.hide()
-    await fixture.open(fixture.told)
+    await fixture.open(fixture.branched)
     return fixture.window
 
 

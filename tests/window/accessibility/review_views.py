@@ -11,7 +11,7 @@ _LINES = "".join(f"line {number}\n" for number in range(40))
 
 
 async def empty(fixture: WindowFixture) -> QWidget:
-    view = await fixture.open(fixture.told)
+    view = await fixture.open(fixture.branched)
     view.review.open()
     return fixture.window
 
@@ -31,7 +31,7 @@ async def side_by_side(fixture: WindowFixture) -> QWidget:
 
 async def _with_changes(fixture: WindowFixture) -> ReviewPanelView:
     """Two files in two steps, and one change undone, so that every control is there."""
-    view = await fixture.open(fixture.told)
+    view = await fixture.open(fixture.branched)
     view.review.open()
     task = view.store.task
     assert task is not None

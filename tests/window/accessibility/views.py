@@ -66,7 +66,7 @@ async def _draft(fixture: WindowFixture) -> QWidget:
 
 
 async def _branches(fixture: WindowFixture) -> QWidget:
-    view = await fixture.open(fixture.told)
+    view = await fixture.open(fixture.branched)
     if not view.tree.panes:
         fixture.window.commands.trigger("tree")
     places = view.tree.panel.findChildren(QListView)
@@ -75,7 +75,7 @@ async def _branches(fixture: WindowFixture) -> QWidget:
 
 
 async def _find(fixture: WindowFixture) -> QWidget:
-    view = await fixture.open(fixture.told)
+    view = await fixture.open(fixture.branched)
     view.find_bar.open()
     QTest.keyClicks(fixture.window.focusWidget(), "red")
     return fixture.window

@@ -87,7 +87,7 @@ def user_texts(view: ConversationView) -> list[str]:
 async def test_no_key_is_a_command_while_a_syllable_is_composed(
     fixture: WindowFixture, open_field: Callable[[WindowFixture], QWidget]
 ) -> None:
-    view = await fixture.open(fixture.told)
+    view = await fixture.open(fixture.branched)
     field, before = open_field(fixture), (fixture.window.tabs.active_id, user_texts(view))
     text = text_of(field)
     compose(field, "한")
@@ -126,7 +126,7 @@ async def test_an_empty_message_field_that_composes_approves_nothing(fixture: Wi
 
 
 async def test_the_send_button_sends_what_is_composed_too(fixture: WindowFixture) -> None:
-    view = await fixture.open(fixture.told)
+    view = await fixture.open(fixture.branched)
     QTest.keyClicks(view.composer.field, "abc ")
     compose(view.composer.field, "한")
     QTest.mouseClick(view.composer.button, Qt.MouseButton.LeftButton)
@@ -135,7 +135,7 @@ async def test_the_send_button_sends_what_is_composed_too(fixture: WindowFixture
 
 
 async def test_the_placeholder_makes_room_for_what_is_composed(fixture: WindowFixture) -> None:
-    view = await fixture.open(fixture.told)
+    view = await fixture.open(fixture.branched)
     field = view.composer.field
     placeholder = field.placeholderText()
     compose(field, "にほん")

@@ -184,7 +184,7 @@ async def test_esc_in_the_composer_closes_an_editor_of_the_queue_and_keeps_the_t
 
 
 async def test_esc_in_the_composer_ends_the_edit_of_a_message_and_keeps_what_was_typed(fixture: WindowFixture) -> None:
-    view = await fixture.open(fixture.told)
+    view = await fixture.open(fixture.branched)
     view.store.branches.edit_last()
     await until(lambda: bool(view.findChildren(MessageEditField)))
     (field,) = view.findChildren(MessageEditField)
@@ -200,9 +200,9 @@ async def test_esc_in_the_composer_ends_the_edit_of_a_message_and_keeps_what_was
 
 
 async def test_esc_closes_the_opened_rows_one_by_one_the_last_one_first(fixture: WindowFixture) -> None:
-    again = await fixture.engine.parts.start("And one more", conversation_id=fixture.told)
+    again = await fixture.engine.parts.start("And one more", conversation_id=fixture.branched)
     await fixture.engine.parts.watcher.end(again.id)
-    view = await fixture.open(fixture.told)
+    view = await fixture.open(fixture.branched)
     await until(lambda: sum(isinstance(view.store.row(at), ThinkingRow) for at in range(view.store.count())) == 2)
     view.transcript.lay_out()
     lines = [line for line in view.findChildren(DisclosureButton) if line.isVisible()]

@@ -103,7 +103,7 @@ async def test_a_number_answers_nothing_that_is_not_visible(fixture: WindowFixtu
 
 
 async def test_text_typed_in_the_transcript_or_the_frame_goes_to_the_composer(fixture: WindowFixture) -> None:
-    view = await fixture.open(fixture.told)
+    view = await fixture.open(fixture.branched)
     view.transcript.setFocus()
     press(KEY.Key_H)
     assert QApplication.focusWidget() is view.composer.field
@@ -116,14 +116,14 @@ async def test_text_typed_in_the_transcript_or_the_frame_goes_to_the_composer(fi
 
 
 async def test_a_click_that_selects_nothing_goes_to_the_composer(fixture: WindowFixture) -> None:
-    view = await fixture.open(fixture.told)
+    view = await fixture.open(fixture.branched)
     view.transcript.setFocus()
     QTest.mouseClick(view.transcript.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(3, 3))
     assert QApplication.focusWidget() is view.composer.field
 
 
 async def test_page_keys_in_the_composer_scroll_the_transcript(fixture: WindowFixture) -> None:
-    view = await fixture.open(fixture.told)
+    view = await fixture.open(fixture.branched)
     fixture.window.resize(700, 420)
     view.transcript.lay_out()
     view.composer.field.setFocus()
@@ -139,7 +139,7 @@ async def test_page_keys_in_the_composer_scroll_the_transcript(fixture: WindowFi
 
 
 async def test_a_click_on_a_button_or_a_row_leaves_the_focus_and_shows_no_ring(fixture: WindowFixture) -> None:
-    view = await fixture.open(fixture.told)
+    view = await fixture.open(fixture.branched)
     view.composer.field.setFocus()
     for control in (*view.transcript.findChildren(DisclosureButton), *view.input_panel.findChildren(QAbstractButton)):
         assert not control.focusPolicy() & Qt.FocusPolicy.ClickFocus, control.accessibleName()

@@ -125,7 +125,7 @@ async def test_control_enter_in_the_field_for_a_reason_denies_with_it(fixture: W
 
 
 async def test_control_enter_saves_an_edited_message(fixture: WindowFixture) -> None:
-    view = await fixture.open(fixture.told)
+    view = await fixture.open(fixture.branched)
     view.store.branches.edit_last()
     (field,) = (field for field in view.findChildren(QPlainTextEdit) if isinstance(field, MessageEditField))
     field.setFocus()
@@ -178,7 +178,7 @@ async def test_a_card_takes_keys_and_clicks_once_a_person_had_time_to_see_it(
 async def test_the_time_of_a_card_begins_again_when_it_was_out_of_sight(fixture: WindowFixture, clock: Clock) -> None:
     view = await fixture.open(fixture.approving)
     clock.now += 10
-    await fixture.open(fixture.told)
+    await fixture.open(fixture.branched)
     await fixture.open(fixture.approving)
     view.composer.field.setFocus()
     press(KEY.Key_Return, CONTROL)

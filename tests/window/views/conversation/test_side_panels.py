@@ -18,7 +18,7 @@ async def fixture(qapp: QApplication, theme: Theme, tmp_path: Path) -> AsyncGene
 
 
 async def test_the_review_has_half_of_a_window_that_became_wide(fixture: WindowFixture) -> None:
-    view = await fixture.open(fixture.told)
+    view = await fixture.open(fixture.branched)
     fixture.window.resize(1000, 700)
     view.review.open()
     await until(lambda: 0 < view.review.panel.width() < 520)
@@ -29,7 +29,7 @@ async def test_the_review_has_half_of_a_window_that_became_wide(fixture: WindowF
 
 
 async def test_a_width_that_a_person_chose_stays(fixture: WindowFixture) -> None:
-    view = await fixture.open(fixture.told)
+    view = await fixture.open(fixture.branched)
     fixture.window.resize(1900, 1000)
     view.review.open()
     await until(lambda: view.review.panel.width() > 700)

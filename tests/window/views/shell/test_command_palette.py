@@ -42,7 +42,7 @@ async def test_a_page_of_the_settings_is_found(fixture: WindowFixture, text: str
 
 
 async def test_the_conversation_in_front_is_exported_whole(fixture: WindowFixture) -> None:
-    view = await fixture.open(fixture.told)
+    view = await fixture.open(fixture.branched)
     choose(fixture, "export this")
     await until(lambda: bool(view.findChildren(ExportDialog)))
     dialog = view.findChildren(ExportDialog)[0]

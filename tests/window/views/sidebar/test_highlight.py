@@ -38,41 +38,41 @@ def row_of(fixture: WindowFixture, conversation_id: str) -> QPoint:
 
 
 async def test_what_the_arrow_keys_highlight_ends_with_the_focus(fixture: WindowFixture) -> None:
-    await fixture.open(fixture.told)
+    await fixture.open(fixture.branched)
     view = fixture.window.sidebar.list
     view.setFocus(Qt.FocusReason.TabFocusReason)
     for key in (Qt.Key.Key_Down, Qt.Key.Key_Up, Qt.Key.Key_Up):
         QTest.keyClick(view, key)
-        if highlighted(fixture) != fixture.told:
+        if highlighted(fixture) != fixture.branched:
             break
-    assert highlighted(fixture) != fixture.told
+    assert highlighted(fixture) != fixture.branched
     fixture.front.composer.setFocus()
-    assert highlighted(fixture) == fixture.told
+    assert highlighted(fixture) == fixture.branched
 
 
 @pytest.mark.parametrize("button", [Qt.MouseButton.RightButton, Qt.MouseButton.MiddleButton])
 async def test_other_buttons_than_the_left_one_highlight_nothing(
     fixture: WindowFixture, button: Qt.MouseButton
 ) -> None:
-    await fixture.open(fixture.told)
+    await fixture.open(fixture.branched)
     view = fixture.window.sidebar.list
     point = row_of(fixture, fixture.busy)
     QTest.mousePress(view.viewport(), button, pos=point)
-    assert highlighted(fixture) == fixture.told
+    assert highlighted(fixture) == fixture.branched
     QTest.mouseRelease(view.viewport(), button, pos=point)
-    assert highlighted(fixture) == fixture.told
+    assert highlighted(fixture) == fixture.branched
 
 
 async def test_a_press_that_is_let_go_elsewhere_opens_and_highlights_nothing(fixture: WindowFixture) -> None:
-    await fixture.open(fixture.told)
+    await fixture.open(fixture.branched)
     view = fixture.window.sidebar.list
     QTest.mousePress(view.viewport(), Qt.MouseButton.LeftButton, pos=row_of(fixture, fixture.busy))
     QTest.mouseRelease(view.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(2, view.viewport().height() - 2))
-    assert highlighted(fixture) == fixture.window.conversations.active_id == fixture.told
+    assert highlighted(fixture) == fixture.window.conversations.active_id == fixture.branched
 
 
 async def test_a_row_is_not_lit_after_its_menu_closes_with_the_pointer_elsewhere(fixture: WindowFixture) -> None:
-    await fixture.open(fixture.told)
+    await fixture.open(fixture.branched)
     view = fixture.window.sidebar.list
     point = row_of(fixture, fixture.busy)
     view.clearFocus()
