@@ -15,7 +15,7 @@ from errand.window.views.agents.dialogs import AddAgentDialog, RemoveAgentDialog
 from errand.window.views.composer.task_options_dialog import TaskOptionsDialog
 from errand.window.views.conversation.ask_models_dialog import AskModelsDialog
 from tests.support.model_server import Call, Reply
-from tests.support.window import ViewFixture, view_fixture, press, until
+from tests.support.window import ViewFixture, press, until, view_fixture
 
 _QUESTION = Reply(calls=(Call("ask_user", {"question": "Which colour?", "choices": ["Blue", "Green"]}),))
 
