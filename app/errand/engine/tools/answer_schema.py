@@ -67,8 +67,8 @@ def _first_base_keyword(schema: JsonValue) -> str:
         return next((name for item in schema if (name := _first_base_keyword(item))), "")
     if not isinstance(schema, dict):
         return ""
-    found = next((name for name in _BASE_KEYWORDS if isinstance(schema.get(name), str)), "")
-    return found or next((name for item in schema.values() if (name := _first_base_keyword(item))), "")
+    keyword = next((name for name in _BASE_KEYWORDS if isinstance(schema.get(name), str)), "")
+    return keyword or next((name for item in schema.values() if (name := _first_base_keyword(item))), "")
 
 
 def _has_prefix_items(schema: JsonValue) -> bool:
@@ -81,16 +81,16 @@ def _has_prefix_items(schema: JsonValue) -> bool:
 
 def has_too_many_parts(root: JsonObject) -> bool:
     """Return True if a check would take too long: with every reference followed; a reference cycle counts once."""
-    known: dict[int, int] = {}
+    numbers_by_id: dict[int, int] = {}
 
     def count(part: JsonValue) -> int:
         if not isinstance(part, dict | list):
             return 0
-        if id(part) not in known:
-            known[id(part)] = 1
+        if id(part) not in numbers_by_id:
+            numbers_by_id[id(part)] = 1
             inner = [*part.values(), resolve_reference(root, part.get("$ref"))] if isinstance(part, dict) else part
-            known[id(part)] = 1 + sum(map(count, inner))
-        return known[id(part)]
+            numbers_by_id[id(part)] = 1 + sum(map(count, inner))
+        return numbers_by_id[id(part)]
 
     try:
         return count(root) > _MAX_PARTS

@@ -329,9 +329,9 @@ def _compiled(tool: str, schema: JsonObject) -> Check:
 
     A schema must not change after its first use. The cache is cleared when it is full.
     """
-    known = _by_identity.get(id(schema))
-    if known is not None and known[0] is schema:
-        return known[1]
+    cached = _by_identity.get(id(schema))
+    if cached is not None and cached[0] is schema:
+        return cached[1]
     content = msgspec.json.encode(schema, order="sorted")
     check = _by_content.get(content) or _compile(tool, schema)
     if len(_by_identity) >= _MAX_CACHED_SCHEMAS:
@@ -387,7 +387,7 @@ def _refusal(tool: str, faults: list[str], arguments: JsonObject | None = None) 
     """All faults for the model, the first one for people."""
     listed = "\n".join(f"  - {fault}" for fault in dict.fromkeys(faults[:_MAX_ERRORS]))
     received = msgspec.json.encode(arguments).decode() if arguments is not None else ""
-    shown = received if len(received) <= _MAX_QUOTED_LENGTH else received[:_MAX_QUOTED_LENGTH] + "…"
-    ending = f"\n\nReceived arguments:\n{shown}" if shown else ""
+    excerpt = received if len(received) <= _MAX_QUOTED_LENGTH else received[:_MAX_QUOTED_LENGTH] + "…"
+    ending = f"\n\nReceived arguments:\n{excerpt}" if excerpt else ""
     summary = f"wrong arguments: {faults[0].removeprefix('arguments: ')}"
     return ToolError(f'Validation failed for tool "{tool}":\n{listed}{ending}', summary[:_MAX_SUMMARY_LENGTH])

@@ -429,7 +429,8 @@ def schema_of(arguments: type[msgspec.Struct]) -> JsonObject:
     definitions = cast(dict[str, JsonObject], schema.pop("$defs", {}))
     # Each request holds the schema: the names of our structs and empty defaults tell a model nothing.
     unnamed: JsonObject = {
-        name: {key: value for key, value in one.items() if key != "title"} for name, one in definitions.items()
+        name: {key: value for key, value in definition.items() if key != "title"}
+        for name, definition in definitions.items()
     }
     plain = cast(JsonObject, _inline(schema, unnamed))
     return {key: plain[key] for key in ("type", "properties", "required") if plain.get(key)}

@@ -47,16 +47,16 @@ def display_of(tool: str, arguments: JsonObject) -> CallDisplay:
     if display is None and is_service_tool(tool):
         server, _, own_name = tool.partition(SEPARATOR)
         return CallDisplay(kind="other", running="calling", done="called", target=redact(f"{own_name} of {server}"))
-    shown = display(arguments) if display is not None else _foreign(tool, arguments)
-    target = redact(shown.target[:_MAX_READ])
-    if len(shown.target) > _MAX_TARGET_LENGTH:
+    declared = display(arguments) if display is not None else _foreign(tool, arguments)
+    target = redact(declared.target[:_MAX_READ])
+    if len(declared.target) > _MAX_TARGET_LENGTH:
         target = f"{target[:_MAX_TARGET_LENGTH]}…"
     locations = tuple(
         Location(path=redact(location.path), line=location.line)
-        for location in shown.locations
+        for location in declared.locations
         if len(location.path) <= _MAX_PATH_LENGTH
     )
-    return msgspec.structs.replace(shown, target=target, locations=locations)
+    return msgspec.structs.replace(declared, target=target, locations=locations)
 
 
 def _foreign(tool: str, arguments: JsonObject) -> CallDisplay:

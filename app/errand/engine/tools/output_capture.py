@@ -101,8 +101,8 @@ class OutputCapture:
 
     def tail(self, size: int) -> str:
         """The end of the output so far, starting at a line if possible; more may follow."""
-        shown = bytes(self._tail[-size:]) + self._screen.pending
-        data = shown[-size:]
+        tail = bytes(self._tail[-size:]) + self._screen.pending
+        data = tail[-size:]
         if len(data) < self._shown_size + len(self._screen.pending):
             data = data[data.find(b"\n") + 1 :] or data
             data = data.lstrip(_CONTINUATION)
@@ -128,14 +128,14 @@ class OutputCapture:
     def _new_file(self) -> int:
         """Always a new file: models reuse call ids in later turns, and an earlier result names its file."""
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        wanted, number = self._path, 1
+        candidate, number = self._path, 1
         while True:
             try:
                 return os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             except FileExistsError:
                 number += 1
-                self._path = wanted.with_stem(f"{wanted.stem}-{number}")
+                self._path = candidate.with_stem(f"{candidate.stem}-{number}")
 
     def _place(self, what: str) -> str:
-        place = f"; {what} {self._path}" if self._written else ""
-        return place + (f" ({self._problem})" if self._problem else "")
+        file_note = f"; {what} {self._path}" if self._written else ""
+        return file_note + (f" ({self._problem})" if self._problem else "")

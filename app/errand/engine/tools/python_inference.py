@@ -127,11 +127,11 @@ class PythonInference:
         )
 
     def access(self, arguments: JsonObject) -> Access:
-        wanted = decode(arguments, PythonInferenceArguments)
-        if wanted.action == "embed":
+        request = decode(arguments, PythonInferenceArguments)
+        if request.action == "embed":
             return Access("free", "Turn texts into vectors, on this machine")
-        model = _one_line(wanted.model) or "the task's model"
-        what = "Plan a step with" if wanted.action == "plan" else "Ask"
+        model = _one_line(request.model) or "the task's model"
+        what = "Plan a step with" if request.action == "plan" else "Ask"
         return Access("free", f"{what} {model}")
 
     def allow(self, call_id: str, access: Access) -> None:
@@ -140,21 +140,21 @@ class PythonInference:
     async def execute(
         self, call_id: str, arguments: JsonObject, cancel: CancelSignal, on_update: OnUpdate
     ) -> ToolResult:
-        wanted = decode(arguments, PythonInferenceArguments)
-        if wanted.action == "embed":
-            return await self._embed(wanted.texts, cancel)
+        request = decode(arguments, PythonInferenceArguments)
+        if request.action == "embed":
+            return await self._embed(request.texts, cancel)
         calls = self._context.model_calls
-        name = "prompt" if wanted.action == "complete" else "task"
+        name = "prompt" if request.action == "complete" else "task"
         text = _clean(name, text_argument(arguments, name))
         if not text.strip():
             raise ToolError(f"`{name}` is empty: say what the model is to do.", f"{name} is empty")
-        context = _clean("context", wanted.context)
+        context = _clean("context", request.context)
         if calls is None:
             raise ToolError("No model can be asked here.")
         updates = _Updates(on_update)
-        asking = _Asking(calls, updates, cancel, _clean("model", wanted.model).strip(), wanted.max_tokens)
+        asking = _Asking(calls, updates, cancel, _clean("model", request.model).strip(), request.max_tokens)
         try:
-            if wanted.action == "plan":
+            if request.action == "plan":
                 result = await _plan(asking, text, context)
             else:
                 result = _completion(await asking.ask(ModelOrder(text)), asking)

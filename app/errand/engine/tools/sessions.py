@@ -51,7 +51,7 @@ class ToolSessions:
 
     def all_of(self, kind: type[S]) -> tuple[S, ...]:
         """The sessions of this kind of all conversations."""
-        return tuple(cast(S, one) for (_, its), one in self._open.items() if its is kind)
+        return tuple(cast(S, session) for (_, its), session in self._open.items() if its is kind)
 
     def conversations(self) -> frozenset[str]:
         """The ids of those that have a session."""
@@ -60,10 +60,10 @@ class ToolSessions:
     def get(self, conversation_id: str, kind: type[S], make: Callable[[], S]) -> S:
         """The session of this kind; the first call makes it."""
         assert not self._is_closed, "tasks end before their sessions"
-        found = self.find(conversation_id, kind)
-        if found is None:
-            found = self._open[conversation_id, kind] = make()
-        return found
+        session = self.find(conversation_id, kind)
+        if session is None:
+            session = self._open[conversation_id, kind] = make()
+        return session
 
     async def close_one(self, conversation_id: str, kind: type[ToolSession]) -> None:
         """Close a session, if it is open; the next `get` makes a new one."""
@@ -74,7 +74,9 @@ class ToolSessions:
 
         What stays ends what keeps the processor busy.
         """
-        await self._close_all([key for key, one in self._open.items() if key[0] == conversation_id and one.is_empty])
+        await self._close_all(
+            [key for key, session in self._open.items() if key[0] == conversation_id and session.is_empty]
+        )
         for (owner, _), one in tuple(self._open.items()):
             if owner == conversation_id and isinstance(one, RestingSession):
                 await one.rest()
@@ -87,7 +89,7 @@ class ToolSessions:
         await self._close_all(list(self._open))
 
     async def _close_all(self, keys: list[tuple[str, type[ToolSession]]]) -> None:
-        sessions = [found for key in keys if (found := self._open.pop(key, None)) is not None]
+        sessions = [session for key in keys if (session := self._open.pop(key, None)) is not None]
         for ended in await asyncio.gather(*(one.close() for one in sessions), return_exceptions=True):
             if isinstance(ended, Exception):
                 _logger.error("a tool session did not end in order", exc_info=ended)

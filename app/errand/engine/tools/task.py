@@ -95,17 +95,17 @@ class TaskTool:
     async def execute(
         self, call_id: str, arguments: JsonObject, cancel: CancelSignal, on_update: OnUpdate
     ) -> ToolResult:
-        wanted = decode(arguments, TaskArguments)
+        request = decode(arguments, TaskArguments)
         if self._sub_agents is None:
             raise ToolError("There are no sub-agents here.")
-        if not wanted.prompt.strip():
+        if not request.prompt.strip():
             raise ToolError("The prompt is empty: say what the sub-agent is to do.")
-        if len(wanted.prompt) > _MAX_PROMPT_LENGTH:
+        if len(request.prompt) > _MAX_PROMPT_LENGTH:
             raise ToolError(
                 f"The prompt has more than {_MAX_PROMPT_LENGTH:,} characters. Put what is long into a file."
             )
-        title = one_line_title(wanted.description) or "Sub-agent"
-        order = SubAgentOrder(title, wanted.prompt, wanted.personality, wanted.model, wanted.tools)
+        title = one_line_title(request.description) or "Sub-agent"
+        order = SubAgentOrder(title, request.prompt, request.personality, request.model, request.tools)
         ended = await self._sub_agents.run(order, call_id, cancel)
         if cancel.is_set:
             raise ToolError("Operation aborted")
@@ -132,12 +132,12 @@ def _result(ended: Task) -> ToolResult:
         "duration_ms": round(ended.worked_s * 1000),
     }
     if ended.status == "completed" and ended.completion == "no_answer":
-        words = f" Its last words:\n{report}" if report else ""
-        text = f"The sub-agent gave no answer: its last reply has no text, or a call that did not run.{words}"
+        ending = f" Its last words:\n{report}" if report else ""
+        text = f"The sub-agent gave no answer: its last reply has no text, or a call that did not run.{ending}"
         return ToolResult((Text(text),), details, "no answer", is_error=True)
     if ended.status == "completed":
         return text_result(report or "(It ended without a report.)", steps, details)
     why = _ENDS.get(ended.stop_reason or "error", "It did not end") + (f": {ended.error}" if ended.error else "")
-    words = f"\nIts last words:\n{report}" if report else ""
+    ending = f"\nIts last words:\n{report}" if report else ""
     summary = "stopped by you" if ended.stop_reason == "manual_stop" else why[:1].lower() + why[1:120]
-    return ToolResult((Text(f"{why}.{words}"),), details, summary, is_error=True)
+    return ToolResult((Text(f"{why}.{ending}"),), details, summary, is_error=True)

@@ -168,8 +168,8 @@ async def _start(program: Path) -> _Running:
     owner = new_id("browser")
     mark, sweep = marks.new_mark(owner), ProcessSweep(owner)
     folder = await asyncio.to_thread(_new_folder)
-    places = {name: str(folder) for name in ("TMPDIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME")}
-    environment = {**without_secrets(os.environ), **places, **mark.variables}
+    folders = {name: str(folder) for name in ("TMPDIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME")}
+    environment = {**without_secrets(os.environ), **folders, **mark.variables}
     try:
         async with asyncio.timeout(_START_S):
             playwright = await start_playwright(mark, environment, folder)
@@ -259,17 +259,17 @@ class BrowserWindow:
 
     async def text(self, selector: str) -> str:
         async with self._page() as page:
-            found = await located(page, selector or "body", is_field=False)
-            return await found.inner_text(timeout=_ACTION_MS) if found is not None else _missing(selector)
+            element = await located(page, selector or "body", is_field=False)
+            return await element.inner_text(timeout=_ACTION_MS) if element is not None else _missing(selector)
 
     async def html(self, selector: str) -> str:
         async with self._page() as page:
             if not selector:
                 return await page.content()
-            found = await located(page, selector, is_field=False)
-            if found is None:
+            element = await located(page, selector, is_field=False)
+            if element is None:
                 return _missing(selector)
-            return str(await found.evaluate("element => element.outerHTML", timeout=_ACTION_MS))
+            return str(await element.evaluate("element => element.outerHTML", timeout=_ACTION_MS))
 
     async def tree(self) -> str:
         """The accessibility tree as text, with a reference for each element."""
@@ -278,11 +278,11 @@ class BrowserWindow:
 
     async def click(self, selector: str) -> None:
         async with self._page() as page:
-            found = await located(page, selector, is_field=False)
-            if found is None:
+            element = await located(page, selector, is_field=False)
+            if element is None:
                 _missing(selector)
             else:
-                await found.click(timeout=_ACTION_MS)
+                await element.click(timeout=_ACTION_MS)
                 with suppress(_late()):  # a click may open a window, and need not load anything
                     await self._context.wait_for_event("page", timeout=_SETTLE_MS)
                 if self._pages:
@@ -291,11 +291,11 @@ class BrowserWindow:
 
     async def fill(self, selector: str, text: str) -> None:
         async with self._page() as page:
-            found = await located(page, selector, is_field=True)
-            if found is None:
+            element = await located(page, selector, is_field=True)
+            if element is None:
                 _missing(selector)
             else:
-                await found.fill(text, timeout=_ACTION_MS)
+                await element.fill(text, timeout=_ACTION_MS)
 
     async def evaluate(self, script: str) -> JsonValue:
         async with self._page() as page, asyncio.timeout(_SCRIPT_S):
@@ -307,14 +307,14 @@ class BrowserWindow:
                 "() => [innerWidth, innerHeight, document.documentElement.scrollWidth, "
                 "document.documentElement.scrollHeight, scrollX, scrollY]"
             )
-            width, height, whole_width, whole_height, x, y = (max(0, int(one)) for one in size)
+            width, height, whole_width, whole_height, x, y = (max(0, int(number)) for number in size)
             if is_whole:
                 x, y, width, height = 0, 0, whole_width, whole_height
             longest = 2 * _MAX_PICTURE_SIDE_PX
-            shown = max(1, min(width, longest)), max(1, min(height, longest))
-            scale = min(1.0, _MAX_PICTURE_SIDE_PX / max(shown))
+            visible_size = max(1, min(width, longest)), max(1, min(height, longest))
+            scale = min(1.0, _MAX_PICTURE_SIDE_PX / max(visible_size))
             session = await page.context.new_cdp_session(page)
-            clip: JsonObject = {"x": x, "y": y, "width": shown[0], "height": shown[1], "scale": scale}
+            clip: JsonObject = {"x": x, "y": y, "width": visible_size[0], "height": visible_size[1], "scale": scale}
             options: JsonObject = {"captureBeyondViewport": is_whole, "clip": clip}
             async with asyncio.timeout(_SCRIPT_S):
                 data, kind = await _captured(session, {"format": "png", **options}), "image/png"
@@ -322,8 +322,8 @@ class BrowserWindow:
                     small: JsonObject = {"format": "jpeg", "quality": 80, **options}
                     data, kind = await _captured(session, small), "image/jpeg"
             await session.detach()
-            is_cut = shown != (width, height)
-            return Picture(data, kind, round(shown[0] * scale), round(shown[1] * scale), is_cut)
+            is_cut = visible_size != (width, height)
+            return Picture(data, kind, round(visible_size[0] * scale), round(visible_size[1] * scale), is_cut)
 
     def begin_call(self) -> None:
         self._runaway.begin_call()

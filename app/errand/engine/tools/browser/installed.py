@@ -42,12 +42,12 @@ _APPARMOR = Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
 def find_browser(named: str, path: str) -> Path | None:
     """The program in `named`, else the first of the usual ones in the folders of `path`, or where packages put it."""
     if named:
-        found = shutil.which(named, path=path)
-        return Path(found) if found else None
+        program = shutil.which(named, path=path)
+        return Path(program) if program else None
     for name in NAMES:
-        if found := shutil.which(name, path=path):
-            return Path(found)
-    return next((Path(one) for one in _ELSEWHERE if os.access(one, os.X_OK)), None)
+        if program := shutil.which(name, path=path):
+            return Path(program)
+    return next((Path(candidate) for candidate in _ELSEWHERE if os.access(candidate, os.X_OK)), None)
 
 
 def problem(program: Path | None) -> str | None:

@@ -45,8 +45,8 @@ async def start_playwright(mark: marks.ProcessMark, environment: dict[str, str],
     from playwright.async_api import async_playwright
 
     # Playwright would start its program without marks, in the engine's session.
-    made = partial(_transport, mark=mark, environment=environment, folder=folder)
-    out_of_process.PipeTransport = made  # pyright: ignore[reportPrivateImportUsage] -- it is only called
+    transport = partial(_transport, mark=mark, environment=environment, folder=folder)
+    out_of_process.PipeTransport = transport  # pyright: ignore[reportPrivateImportUsage] -- it is only called
     return await async_playwright().start()
 
 

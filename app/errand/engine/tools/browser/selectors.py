@@ -44,25 +44,25 @@ async def located(page: "Page", selector: str, *, is_field: bool) -> "Locator | 
     for kind, value in ways_to_find(selector, is_field=is_field):
         match kind:
             case "selector":
-                found = page.locator(value)
+                locator = page.locator(value)
             case "label":
-                found = page.get_by_label(value)
+                locator = page.get_by_label(value)
             case "placeholder":
-                found = page.get_by_placeholder(value)
+                locator = page.get_by_placeholder(value)
             case "button":
-                found = page.get_by_role("button", name=value)
+                locator = page.get_by_role("button", name=value)
             case "link":
-                found = page.get_by_role("link", name=value)
+                locator = page.get_by_role("link", name=value)
             case "textbox":
-                found = page.get_by_role("textbox", name=value)
+                locator = page.get_by_role("textbox", name=value)
             case "text":
-                found = page.get_by_text(value)
+                locator = page.get_by_text(value)
         with suppress(Error, TimeoutError):  # no valid selector
-            if count := await found.count():
+            if count := await locator.count():
                 for index in range(min(count, 10)):
-                    if await found.nth(index).is_visible():
-                        return found.nth(index)
-                return found.first
+                    if await locator.nth(index).is_visible():
+                        return locator.nth(index)
+                return locator.first
     return None
 
 
@@ -74,7 +74,9 @@ def similar_elements(tree: str, named: str) -> list[str]:
     """
     usable = (line.strip().removeprefix("- ")[:200] for line in tree.splitlines() if _ELEMENT.match(line.lstrip()))
     lines = {line: line.lower() for line in islice(usable, _MAX_LINES)}
-    wanted = named.lower()[:200]
-    pairs = {wanted[at : at + 2] for at in range(len(wanted) - 1)}
+    searched_text = named.lower()[:200]
+    pairs = {searched_text[at : at + 2] for at in range(len(searched_text) - 1)}
     likeliest = nlargest(_MAX_COMPARED, lines, key=lambda line: sum(pair in lines[line] for pair in pairs))
-    return nlargest(_MAX_SIMILAR_LINES, likeliest, key=lambda line: SequenceMatcher(None, wanted, lines[line]).ratio())
+    return nlargest(
+        _MAX_SIMILAR_LINES, likeliest, key=lambda line: SequenceMatcher(None, searched_text, lines[line]).ratio()
+    )

@@ -141,7 +141,10 @@ class BrowserSession(RestingSession):
 
     def take_notes(self) -> list[str]:
         """Return what happened since the last call, for the model."""
-        notes = [f"not loaded from {place}: {reason}" for place, reason in [*self._blocked.items()][:_MAX_LISTED]]
+        notes = [
+            f"not loaded from {blocked_host}: {reason}"
+            for blocked_host, reason in [*self._blocked.items()][:_MAX_LISTED]
+        ]
         if len(self._blocked) > _MAX_LISTED:
             notes.append(f"nor from {len(self._blocked) - _MAX_LISTED} other hosts")
         self._blocked.clear()
@@ -152,7 +155,7 @@ class BrowserSession(RestingSession):
 
     def blocked_reason(self, host: str) -> str | None:
         """Why the last connection to this host was refused, if it was."""
-        return next((reason for place, reason in self._blocked.items() if place.rpartition(":")[0] == host), None)
+        return next((reason for address, reason in self._blocked.items() if address.rpartition(":")[0] == host), None)
 
     @property
     def last_blocked(self) -> str:
@@ -247,7 +250,7 @@ async def _watched(action: Callable[[BrowserWindow], Awaitable[T]], window: Brow
         watching.cancel()
 
 
-def same_place(one: str, other: str) -> bool:
+def same_place(url: str, other: str) -> bool:
     """True for two pages of one host and port."""
-    first, second = urlsplit(one), urlsplit(other)
+    first, second = urlsplit(url), urlsplit(other)
     return (first.scheme, first.netloc) == (second.scheme, second.netloc)

@@ -140,30 +140,30 @@ class Browser:
         return CallDisplay(kind=kind, running=running, done=done, target=target, icon="globe", content=content)
 
     def access(self, arguments: JsonObject) -> Access:
-        wanted = decode(arguments, BrowserArguments)
-        match wanted.action:
+        request = decode(arguments, BrowserArguments)
+        match request.action:
             case "navigate":
-                return Access("read", f"Open {wanted.url}", address=wanted.url, operation="navigate")
+                return Access("read", f"Open {request.url}", address=request.url, operation="navigate")
             case "click" | "fill":
                 url = self._page_url()
-                return Access("write", _text_of(wanted, url), address=url, operation=wanted.action)
+                return Access("write", _text_of(request, url), address=url, operation=request.action)
             case "evaluate":
-                if not wanted.script.strip():
+                if not request.script.strip():
                     raise ToolError("evaluate needs `script`, a JavaScript expression.")
                 url = self._page_url()
                 return Access(
                     "run",
-                    _text_of(wanted, url),
+                    _text_of(request, url),
                     address=url,
-                    code=wanted.script,
+                    code=request.script,
                     language="JavaScript",
-                    preview=wanted.script,
-                    operation=wanted.action,
+                    preview=request.script,
+                    operation=request.action,
                 )
             case "extract_text" | "extract_html" | "snapshot" | "screenshot" | "close":
-                return Access("free", f"{wanted.action} of the page")
+                return Access("free", f"{request.action} of the page")
             case _:
-                assert_never(wanted.action)
+                assert_never(request.action)
 
     def allow(self, call_id: str, access: Access) -> None:
         self._allowed[call_id] = access
@@ -171,11 +171,11 @@ class Browser:
     async def execute(
         self, call_id: str, arguments: JsonObject, cancel: CancelSignal, on_update: OnUpdate
     ) -> ToolResult:
-        wanted = decode(arguments, BrowserArguments)
+        request = decode(arguments, BrowserArguments)
         allowed = self._allowed.pop(call_id, None)
         if cancel.is_set:
             raise ToolError("Operation aborted")
-        if wanted.action == "close":
+        if request.action == "close":
             await self._context.sessions.close(BrowserSession)
             return ToolResult((Text("The page is closed."),))
         program = find_browser(
@@ -184,19 +184,19 @@ class Browser:
         missing = problem(program)
         if missing is not None or program is None:
             raise ToolError(missing or "", "no browser")
-        session = self._session(wanted)
-        begin = partial(self._judge, wanted, session, allowed)
-        needs_page = wanted.action != "navigate"
-        work = session.use(program, begin, partial(self._act, wanted, session), needs_page=needs_page)
+        session = self._session(request)
+        begin = partial(self._judge, request, session, allowed)
+        needs_page = request.action != "navigate"
+        work = session.use(program, begin, partial(self._act, request, session), needs_page=needs_page)
         return hidden(await until_cancelled(work, cancel), self._context.redactor)
 
-    def _judge(self, wanted: BrowserArguments, session: BrowserSession, allowed: Access | None) -> None:
+    def _judge(self, request: BrowserArguments, session: BrowserSession, allowed: Access | None) -> None:
         """The page may have gone elsewhere since the call was allowed, by itself or by a call of another agent."""
         approved = allowed.address if allowed is not None else ""
-        session.follow(self._context.addresses, approved, wanted.action == "navigate")
-        if wanted.action == "navigate":
-            url = wanted.url
-        elif wanted.action in ("click", "fill", "evaluate"):
+        session.follow(self._context.addresses, approved, request.action == "navigate")
+        if request.action == "navigate":
+            url = request.url
+        elif request.action in ("click", "fill", "evaluate"):
             url = session.url
             if allowed is not None and not same_place(allowed.address, url):
                 raise ToolError(f"The page has gone to {url[:500]} meanwhile. Look at it, and decide again.")
@@ -211,9 +211,9 @@ class Browser:
             raise ToolError("No page is open. Navigate to one first.", "no page")
         return session.url
 
-    def _session(self, wanted: BrowserArguments) -> BrowserSession:
+    def _session(self, request: BrowserArguments) -> BrowserSession:
         sessions = self._context.sessions
-        if wanted.action != "navigate":
+        if request.action != "navigate":
             self._page_url()
         process = sessions.of_engine(BrowserProcess, BrowserProcess)
 
@@ -224,54 +224,54 @@ class Browser:
 
         return sessions.get(BrowserSession, lambda: BrowserSession(process, shared_localhost(sessions), close_idle))
 
-    async def _act(self, wanted: BrowserArguments, session: BrowserSession, window: BrowserWindow) -> ToolResult:
-        match wanted.action:
+    async def _act(self, request: BrowserArguments, session: BrowserSession, window: BrowserWindow) -> ToolResult:
+        match request.action:
             case "navigate":
-                return await _navigate(wanted, session, window)
+                return await _navigate(request, session, window)
             case "extract_text":
-                return _part(wanted, await self._found(session, wanted, window.text), session, window)
+                return _part(request, await self._found(session, request, window.text), session, window)
             case "extract_html":
-                return _part(wanted, await self._found(session, wanted, window.html), session, window)
+                return _part(request, await self._found(session, request, window.html), session, window)
             case "snapshot":
-                return _part(wanted, await window.tree(), session, window)
+                return _part(request, await window.tree(), session, window)
             case "screenshot":
-                return _pictured(await window.picture(is_whole=wanted.full_page), session, window)
+                return _pictured(await window.picture(is_whole=request.full_page), session, window)
             case "click" | "fill":
-                return await self._use_element(wanted, session, window)
+                return await self._use_element(request, session, window)
             case "evaluate":
-                value = await window.evaluate(wanted.script)
-                return _part(wanted, _as_text(value), session, window)
+                value = await window.evaluate(request.script)
+                return _part(request, _as_text(value), session, window)
             case "close":
                 raise AssertionError("it needs no window")
             case _:
-                assert_never(wanted.action)
+                assert_never(request.action)
 
     async def _use_element(
-        self, wanted: BrowserArguments, session: BrowserSession, window: BrowserWindow
+        self, request: BrowserArguments, session: BrowserSession, window: BrowserWindow
     ) -> ToolResult:
-        if not wanted.selector.strip():
-            raise ToolError(f"{wanted.action} needs `selector`.")
+        if not request.selector.strip():
+            raise ToolError(f"{request.action} needs `selector`.")
         before = window.url
-        if wanted.action == "click":
-            await self._found(session, wanted, window.click)
+        if request.action == "click":
+            await self._found(session, request, window.click)
             done = "Clicked"
         else:
-            if wanted.text is UNSET:
+            if request.text is UNSET:
                 raise ToolError("fill needs `text`; it may be empty.")
-            await self._found(session, wanted, partial(window.fill, text=wanted.text))
+            await self._found(session, request, partial(window.fill, text=request.text))
             done = "Filled in"
         moved = f" The page is now {window.url}." if window.url != before else ""
-        return _result(f"{done} {wanted.selector[:200]}.{moved}", session, window)
+        return _result(f"{done} {request.selector[:200]}.{moved}", session, window)
 
     async def _found(
-        self, session: BrowserSession, wanted: BrowserArguments, use: Callable[[str], Awaitable[str | None]]
+        self, session: BrowserSession, request: BrowserArguments, use: Callable[[str], Awaitable[str | None]]
     ) -> str:
         try:
-            return await use(wanted.selector) or ""
+            return await use(request.selector) or ""
         except PageFailed as failed:
-            if failed.kind != "failed" or not wanted.selector:
+            if failed.kind != "failed" or not request.selector:
                 raise
-            similar = await session.similar(wanted.selector)
+            similar = await session.similar(request.selector)
             listed = "\n".join(f"- {line}" for line in similar) or "(no buttons, links or fields)"
             raise ToolError(f"{failed}\nWhat there is:\n{listed}", "element not found") from failed
 
@@ -280,28 +280,32 @@ class Browser:
 _closing: set["asyncio.Future[None]"] = set()
 
 
-async def _navigate(wanted: BrowserArguments, session: BrowserSession, window: BrowserWindow) -> ToolResult:
+async def _navigate(request: BrowserArguments, session: BrowserSession, window: BrowserWindow) -> ToolResult:
     session.take_notes()
-    wait = _WAITS.get(wanted.wait_for.strip().lower() or "load")
+    wait = _WAITS.get(request.wait_for.strip().lower() or "load")
     try:
-        status, answer_of_proxy = await window.go_to(wanted.url, wait or "load")
+        status, answer_of_proxy = await window.go_to(request.url, wait or "load")
     except PageFailed as failed:
         if failed.kind != "failed":
             raise
         await window.drop()
-        raise _not_opened(wanted.url, str(failed), session) from failed
+        raise _not_opened(request.url, str(failed), session) from failed
     if answer_of_proxy:
         text = await window.text("")
         await window.drop()
-        raise _led_away(wanted.url, session) if answer_of_proxy == "refused" else ToolError(text.strip(), "not reached")
+        raise (
+            _led_away(request.url, session) if answer_of_proxy == "refused" else ToolError(text.strip(), "not reached")
+        )
     if wait is None:
-        await window.wait_for(wanted.wait_for)
+        await window.wait_for(request.wait_for)
     title, text = await window.title(), await window.text("")
-    shown = text[:_BEGINNING]
+    beginning = text[:_BEGINNING]
     more = f"\n[{len(text) - _BEGINNING:,} more characters: extract_text]" if len(text) > _BEGINNING else ""
     head = f"HTTP {status}. " if status >= 400 else ""
     host = urlsplit(window.url).netloc
-    return _result(f"{head}Title: {title[:500]}\n\n{shown}{more}", session, window, title[:80] or host, status >= 400)
+    return _result(
+        f"{head}Title: {title[:500]}\n\n{beginning}{more}", session, window, title[:80] or host, status >= 400
+    )
 
 
 def _not_opened(url: str, text: str, session: BrowserSession) -> ToolError:
@@ -318,40 +322,40 @@ def _not_opened(url: str, text: str, session: BrowserSession) -> ToolError:
 
 
 def _led_away(url: str, session: BrowserSession) -> ToolError:
-    place = session.last_blocked
-    if not place:
+    blocked_host = session.last_blocked
+    if not blocked_host:
         return ToolError(f"{url} was not opened: the server does not answer.", "not reached")
-    host = place.rpartition(":")[0]
+    host = blocked_host.rpartition(":")[0]
     reason = session.blocked_reason(host) or "the connection was refused"
     if host == urlsplit(url).hostname:
         return ToolError(f"{url} was not opened: {reason}.", "not open")
     return ToolError(
-        f"{url} leads to {place}, which is not open: {reason}. If it should be opened, navigate to that address: then "
-        "the person is asked.",
+        f"{url} leads to {blocked_host}, which is not open: {reason}. If it should be opened, navigate to that "
+        "address: then the person is asked.",
         f"leads to {host}",
     )
 
 
-def _text_of(wanted: BrowserArguments, url: str) -> str:
+def _text_of(request: BrowserArguments, url: str) -> str:
     host = urlsplit(url).netloc
-    match wanted.action:
+    match request.action:
         case "click":
-            return f"Click {wanted.selector[:200]} on {host}"
+            return f"Click {request.selector[:200]} on {host}"
         case "fill":
-            return f"Fill in {wanted.selector[:200]} on {host}"
+            return f"Fill in {request.selector[:200]} on {host}"
         case _:
             return f"Run a script in the page of {host}"
 
 
-def _part(wanted: BrowserArguments, text: str, session: BrowserSession, window: BrowserWindow) -> ToolResult:
-    total, shown = len(text), text[wanted.start : wanted.start + PAGE_LENGTH]
-    if wanted.start and wanted.start >= total:
-        raise ToolError(f"start {wanted.start:,} is past the end: there are {total:,} characters.")
-    end = wanted.start + len(shown)
-    more = f"\n[characters {wanted.start:,} to {end:,} of {total:,}; for more use start {end}]" if end < total else ""
-    is_short = wanted.action == "evaluate" and total <= _SHORT_VALUE and "\n" not in text
+def _part(request: BrowserArguments, text: str, session: BrowserSession, window: BrowserWindow) -> ToolResult:
+    total, part = len(text), text[request.start : request.start + PAGE_LENGTH]
+    if request.start and request.start >= total:
+        raise ToolError(f"start {request.start:,} is past the end: there are {total:,} characters.")
+    end = request.start + len(part)
+    more = f"\n[characters {request.start:,} to {end:,} of {total:,}; for more use start {end}]" if end < total else ""
+    is_short = request.action == "evaluate" and total <= _SHORT_VALUE and "\n" not in text
     summary = text or "nothing" if is_short else f"{total:,} characters"
-    return _result(f"{shown or '(nothing)'}{more}", session, window, summary)
+    return _result(f"{part or '(nothing)'}{more}", session, window, summary)
 
 
 def _pictured(picture: Picture, session: BrowserSession, window: BrowserWindow) -> ToolResult:
@@ -367,8 +371,8 @@ def _result(
     text: str, session: BrowserSession, window: BrowserWindow, summary: str = "", is_error: bool = False
 ) -> ToolResult:
     notes = [f"[{note}]" for note in session.take_notes()]
-    whole = "\n".join([data_notice(window.url or "no page"), text, *notes])
-    cleaned = without_hidden(clean_output(whole.encode("utf-8", "replace")))
+    combined = "\n".join([data_notice(window.url or "no page"), text, *notes])
+    cleaned = without_hidden(clean_output(combined.encode("utf-8", "replace")))
     details: JsonObject = {"url": window.url, "sandbox": has_own_sandbox()}
     return ToolResult((Text(cleaned),), details, summary, is_error=is_error)
 

@@ -40,15 +40,15 @@ _MAX_EDIT_LENGTH = 20_000
 _MAX_EDIT_PARTS = 200
 
 
-def close_matches(wanted: str, texts: Sequence[str], most: int) -> list[int]:
+def close_matches(searched: str, texts: Sequence[str], most: int) -> list[int]:
     """Indexes of at most `most` texts similar to `wanted`, most similar first."""
-    wanted = wanted[:_MAX_COMPARED_LENGTH]
+    searched = searched[:_MAX_COMPARED_LENGTH]
     begins = [text[:_MAX_COMPARED_LENGTH] for text in texts[:_MAX_TEXTS]]
-    step = max(1, len(wanted) // _MAX_PIECES)
-    pieces = [wanted[at : at + 3] for at in range(0, len(wanted) - 2, step)] or [wanted]
+    step = max(1, len(searched) // _MAX_PIECES)
+    pieces = [searched[at : at + 3] for at in range(0, len(searched) - 2, step)] or [searched]
     shared = ((sum(piece in text for piece in pieces), -index) for index, text in enumerate(begins))
     likeliest = [-index for count, index in heapq.nlargest(_MAX_CANDIDATES, shared) if count]
-    ratios = [(difflib.SequenceMatcher(None, begins[index], wanted).ratio(), -index) for index in likeliest]
+    ratios = [(difflib.SequenceMatcher(None, begins[index], searched).ratio(), -index) for index in likeliest]
     return [-index for ratio, index in heapq.nlargest(most, ratios) if ratio >= _MIN_SIMILARITY]
 
 
@@ -97,26 +97,26 @@ def replace_text(text: str, old: str, new: str, replace_all: bool, name: str) ->
     if length > max(_MAX_RESULT_LENGTH, len(text)):
         raise ToolError(f"{name} would get {length:,} characters; at most {_MAX_RESULT_LENGTH:,} are written here.")
     if others:  # the kind of its line ends was mistaken
-        whole = replaced_at(text, others, old.replace("\r\n", "\n"), new.replace("\r\n", "\n"))
+        new_text = replaced_at(text, others, old.replace("\r\n", "\n"), new.replace("\r\n", "\n"))
     else:
-        whole = replaced(text, old, new, count)
+        new_text = replaced(text, old, new, count)
     start, end = others[0] if others else (0, 0)
-    return Replacement(whole, text[start:end] or old, new)
+    return Replacement(new_text, text[start:end] or old, new)
 
 
 def _replace_loosely(text: str, old: str, new: str, name: str) -> Replacement:
-    found = loose_places(text, old)
-    if not found:
+    matches = loose_places(text, old)
+    if not matches:
         hint = look_alike_hint(text, old) or _position_hint(text, old)
         raise ToolError(f"`old` was not found in {name}. {hint}", "text to replace not found")
-    if len(found) > 1:
-        lines = ", ".join(str(place.first) for place in found[:10]) + (", …" if len(found) > 10 else "")
+    if len(matches) > 1:
+        lines = ", ".join(str(match.first) for match in matches[:10]) + (", …" if len(matches) > 10 else "")
         raise ToolError(
-            f"`old` was not found in {name}. Ignoring white space it is there {len(found)} times, at lines {lines}. "
+            f"`old` was not found in {name}. Ignoring white space it is there {len(matches)} times, at lines {lines}. "
             "Copy the text exactly, blanks and all, with more of the lines around the place you mean.",
-            f"text to replace found {len(found)} times ignoring white space",
+            f"text to replace found {len(matches)} times ignoring white space",
         )
-    (place,) = found
+    (place,) = matches
     own = with_line_ends_of(place.text, reindented(new, old, place.text))
     if own == place.text:
         raise ToolError(
@@ -126,8 +126,8 @@ def _replace_loosely(text: str, old: str, new: str, name: str) -> Replacement:
         )
     if len(text) + len(own) > max(_MAX_RESULT_LENGTH, len(text)):
         raise ToolError(f"{name} would get too large; at most {_MAX_RESULT_LENGTH:,} characters are written here.")
-    whole = text[: place.start] + own + text[place.end :]
-    return Replacement(whole, place.text, own, (place.first, place.last))
+    new_text = text[: place.start] + own + text[place.end :]
+    return Replacement(new_text, place.text, own, (place.first, place.last))
 
 
 def places(text: str, old: str) -> str:
@@ -142,17 +142,17 @@ def _line_numbers(text: str, spans: Iterable[Span]) -> str:
 
 def _position_hint(text: str, old: str) -> str:
     """A hint to the probable position: the line most similar to the first line of `old` that is not blank."""
-    wanted = old.split("\n")
-    lead = next((index for index, line in enumerate(wanted) if line.strip()), 0)
+    old_lines = old.split("\n")
+    lead = next((index for index, line in enumerate(old_lines) if line.strip()), 0)
     lines = text.split("\n", _MAX_LINES)[:_MAX_LINES]
-    close = close_matches(wanted[lead].strip(), [line.strip() for line in lines], 1)
+    close = close_matches(old_lines[lead].strip(), [line.strip() for line in lines], 1)
     if not close:
         return "Nothing there is like it: read the file again."
     first = max(0, close[0] - lead)
-    shown = lines[first : first + min(len(wanted), _HINT_LINES)]
-    difference = unusual_difference(wanted[lead].strip(), lines[close[0]].strip())
+    nearest_lines = lines[first : first + min(len(old_lines), _HINT_LINES)]
+    difference = unusual_difference(old_lines[lead].strip(), lines[close[0]].strip())
     head = f"Copy the text exactly, blanks and all. The nearest place is line {first + 1}{difference}:"
-    return f"{head}\n{_cut_lines(shown)}"
+    return f"{head}\n{_cut_lines(nearest_lines)}"
 
 
 def _cut_lines(lines: Sequence[str]) -> str:

@@ -46,13 +46,13 @@ def replaced_at(text: str, spans: Iterable[Span], old: str, new: str) -> str:
     return "".join((*parts, text[at:]))
 
 
-def with_line_ends_of(place: str, new: str) -> str:
+def with_line_ends_of(replaced_text: str, new: str) -> str:
     """Return whole lines that replace `place`, which may end before a line feed, with its line ends."""
-    first, line_feed, _ = place.partition("\n")
-    if not (first if line_feed else place).endswith("\r"):
+    first, line_feed, _ = replaced_text.partition("\n")
+    if not (first if line_feed else replaced_text).endswith("\r"):
         return new
     *lines, last = (line.removesuffix("\r") for line in new.split("\n"))
-    return "\n".join((*(f"{line}\r" for line in lines), f"{last}\r" if place.endswith("\r") else last))
+    return "\n".join((*(f"{line}\r" for line in lines), f"{last}\r" if replaced_text.endswith("\r") else last))
 
 
 def _has_windows_ends(text: str, start: int) -> bool:

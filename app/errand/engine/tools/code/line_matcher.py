@@ -65,7 +65,7 @@ class LineMatcher(SequenceMatcher[str]):
         if not anchors:
             return
         left, right = old_at, new_at
-        for old_place, new_place in ((old_at + one, new_at + other) for one, other in anchors):
+        for old_place, new_place in ((old_at + offset, new_at + other) for offset, other in anchors):
             yield from self._matches(left, old_place, right, new_place, depth + 1)
             yield old_place, new_place, 1
             left, right = old_place + 1, new_place + 1
@@ -75,19 +75,19 @@ class LineMatcher(SequenceMatcher[str]):
 def _anchors(old: list[str], new: list[str]) -> list[tuple[int, int]]:
     """Positions of the longest increasing sequence of lines that are unique in both texts."""
     counts, others = Counter(old), Counter(new)
-    places = {line: at for at, line in enumerate(new) if others[line] == 1}
-    pairs = [(at, places[line]) for at, line in enumerate(old) if counts[line] == 1 and line in places]
+    unique_lines = {line: at for at, line in enumerate(new) if others[line] == 1}
+    pairs = [(at, unique_lines[line]) for at, line in enumerate(old) if counts[line] == 1 and line in unique_lines]
     # Patience sorting: `ends[n]` is the lowest position at which a sequence of n + 1 lines can end.
     ends: list[int] = []
     rows: list[int] = []
     before: list[int | None] = []
-    for index, (_, place) in enumerate(pairs):
-        length = bisect_left(ends, place)
+    for index, (_, new_at) in enumerate(pairs):
+        length = bisect_left(ends, new_at)
         before.append(rows[length - 1] if length else None)
-        ends[length : length + 1], rows[length : length + 1] = [place], [index]
-    found: list[tuple[int, int]] = []
+        ends[length : length + 1], rows[length : length + 1] = [new_at], [index]
+    pairs_in_order: list[tuple[int, int]] = []
     index: int | None = rows[-1] if rows else None
     while index is not None:
-        found.append(pairs[index])
+        pairs_in_order.append(pairs[index])
         index = before[index]
-    return found[::-1]
+    return pairs_in_order[::-1]

@@ -38,11 +38,11 @@ _folding = _Folding()
 
 def look_alike_hint(text: str, old: str) -> str:
     """Return where `old` is but for characters that look alike, with the first that differs; empty if it is nowhere."""
-    wanted = old.translate(_folding)
-    if len(text) > _MAX_SEARCHED or len(old) > _MAX_SEARCHED or not wanted.strip():
+    folded_old = old.translate(_folding)
+    if len(text) > _MAX_SEARCHED or len(old) > _MAX_SEARCHED or not folded_old.strip():
         return ""
     # Blanks match any number of blanks: a tab stands for several.
-    pattern = re.compile(re.sub(r"(?:\\ )+", " +", re.escape(wanted)))
+    pattern = re.compile(re.sub(r"(?:\\ )+", " +", re.escape(folded_old)))
     match = pattern.search(text.translate(_folding))
     if match is None:
         return ""
@@ -52,19 +52,19 @@ def look_alike_hint(text: str, old: str) -> str:
     return f"It is at line {line} but for characters that look alike: {first_difference(old, text[start:end])}."
 
 
-def first_difference(old: str, found: str) -> str:
+def first_difference(old: str, text: str) -> str:
     """Return in words the first characters in which `old` and the text of the file differ."""
-    index = next((at for at, (one, other) in enumerate(zip(old, found, strict=False)) if one != other), None)
-    at = min(len(old), len(found)) if index is None else index
-    return f"where `old` has {_described(old, at)}, the file has {_described(found, at)}"
+    index = next((at for at, (letter, other) in enumerate(zip(old, text, strict=False)) if letter != other), None)
+    at = min(len(old), len(text)) if index is None else index
+    return f"where `old` has {_described(old, at)}, the file has {_described(text, at)}"
 
 
-def unusual_difference(old: str, found: str) -> str:
+def unusual_difference(old: str, text: str) -> str:
     """Return the first difference with the word before it, if a character there is not ASCII; else nothing."""
-    at = next((at for at, (one, other) in enumerate(zip(old, found, strict=False)) if one != other), None)
-    if at is None or (old[at].isascii() and found[at].isascii()):
+    at = next((at for at, (letter, other) in enumerate(zip(old, text, strict=False)) if letter != other), None)
+    if at is None or (old[at].isascii() and text[at].isascii()):
         return ""
-    return f" ({first_difference(old, found)})"
+    return f" ({first_difference(old, text)})"
 
 
 def _described(text: str, at: int) -> str:

@@ -31,45 +31,45 @@ def loose_places(text: str, old: str) -> list[LoosePlace]:
 
     The last line end belongs to a place if `old` ends with one. Empty if `old` is blank or the text is too large.
     """
-    wanted = _normalised(_lines(old))
-    if not any(wanted) or len(text) + len(old) > _MAX_TEXT_LENGTH:
+    old_lines = _normalised(_lines(old))
+    if not any(old_lines) or len(text) + len(old) > _MAX_TEXT_LENGTH:
         return []
     lines = text.split("\n")
-    haystack, needle = "\n".join(("", *_normalised(lines), "")), "\n".join(("", *wanted, ""))
+    haystack, needle = "\n".join(("", *_normalised(lines), "")), "\n".join(("", *old_lines, ""))
     starts = [0]
     for line in lines:
         starts.append(starts[-1] + len(line) + 1)
-    found: list[LoosePlace] = []
+    places: list[LoosePlace] = []
     at, counted, index = haystack.find(needle), 0, 0
     while at >= 0:
         index += haystack.count("\n", counted, at)
         counted = at
-        end = min(len(text), starts[index + len(wanted)] - (0 if old.endswith("\n") else 1))
-        found.append(LoosePlace(index + 1, index + len(wanted), starts[index], end, text[starts[index] : end]))
+        end = min(len(text), starts[index + len(old_lines)] - (0 if old.endswith("\n") else 1))
+        places.append(LoosePlace(index + 1, index + len(old_lines), starts[index], end, text[starts[index] : end]))
         at = haystack.find(needle, at + 1)
-    return found
+    return places
 
 
-def reindented(new: str, old: str, place: str) -> str:
+def reindented(new: str, old: str, file_text: str) -> str:
     """The replacement `new` for `old` as it has to be at `place`, the text that was found for `old`.
 
     Lines that `new` has in common with `old` stay as they are in the file; others get the indentation of the file.
     """
-    before, after, found = _lines(old), _lines(new), _lines(place)
-    indents = _Indents(before, found)
+    before, after, file_lines = _lines(old), _lines(new), _lines(file_text)
+    indents = _Indents(before, file_lines)
     lines = [indents.indented(line) for line in after]
     for block in LineMatcher(before, after).get_matching_blocks():
-        lines[block.b : block.b + block.size] = found[block.a : block.a + block.size]
-    ends = place.endswith("\n") and bool(after)
+        lines[block.b : block.b + block.size] = file_lines[block.a : block.a + block.size]
+    ends = file_text.endswith("\n") and bool(after)
     return "\n".join(lines) + ("\n" if ends else "")
 
 
 class _Indents:
     """Return how the indentation of given lines corresponds to that of the file."""
 
-    def __init__(self, given: Sequence[str], found: Sequence[str]) -> None:
+    def __init__(self, old_lines: Sequence[str], file_lines: Sequence[str]) -> None:
         seen: defaultdict[str, Counter[str]] = defaultdict(Counter)
-        for line, own in zip(given, found, strict=True):
+        for line, own in zip(old_lines, file_lines, strict=True):
             if line.strip():
                 seen[_indent(line)][_indent(own)] += 1
         self._known = {indent: counts.most_common(1)[0][0] for indent, counts in seen.items()}
@@ -82,15 +82,17 @@ class _Indents:
             return line
         if (own := self._known.get(indent)) is not None:
             return own + line[len(indent) :]
-        outer = max((one for one in self._known if indent.startswith(one)), key=len, default=None)
+        outer = max(
+            (known_indent for known_indent in self._known if indent.startswith(known_indent)), key=len, default=None
+        )
         if outer is None:
             return self._less(indent) + line[len(indent) :]
         return self._known[outer] + self._converted(indent[len(outer) :]) + line[len(indent) :]
 
     def _less(self, indent: str) -> str:
         """The file's indentation for a line that is indented less than all known ones."""
-        given, own = min(self._known.items(), key=lambda pair: len(pair[0]))
-        missing = self._converted(given[len(indent) :]) if given.startswith(indent) else ""
+        old_indent, own = min(self._known.items(), key=lambda pair: len(pair[0]))
+        missing = self._converted(old_indent[len(indent) :]) if old_indent.startswith(indent) else ""
         return own[: len(own) - len(missing)] if own.endswith(missing) else self._converted(indent)
 
     def _converted(self, blanks: str) -> str:
@@ -102,8 +104,8 @@ class _Indents:
     def _tab_width(self) -> int:
         """The number of blanks that stand for a tab, from two lines that differ in depth, or one."""
         pairs = sorted(self._known.items(), key=lambda pair: (len(pair[0]), len(pair[1])))
-        for (given, own), (deeper, own_deeper) in pairwise([("", ""), *pairs]):
-            more, own_more = deeper[len(given) :], own_deeper[len(own) :]
+        for (old_indent, own), (deeper, own_deeper) in pairwise([("", ""), *pairs]):
+            more, own_more = deeper[len(old_indent) :], own_deeper[len(own) :]
             blanks, tabs = (more, own_more) if "\t" in own_more else (own_more, more)
             if tabs and set(tabs) == {"\t"} and blanks and set(blanks) == {" "} and len(blanks) % len(tabs) == 0:
                 return len(blanks) // len(tabs)
@@ -120,5 +122,5 @@ def _normalised(lines: Sequence[str]) -> list[str]:
 
 
 def _indent(line: str) -> str:
-    found = _INDENT.match(line)
-    return found[0] if found else ""
+    indent = _INDENT.match(line)
+    return indent[0] if indent else ""

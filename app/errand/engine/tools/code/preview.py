@@ -60,31 +60,31 @@ def _excerpt(sign: str, text: str) -> str:
     return f"{lines}… {left_out:,} more characters are left out\n" if left_out > 0 else lines
 
 
-def _common_prefix(one: str, other: str) -> int:
+def _common_prefix(before: str, after: str) -> int:
     """The length of it, found by halves: comparing character by character takes a second for 20 MB."""
-    known, most = 0, min(len(one), len(other))
-    while known < most:
-        middle = (known + most + 1) // 2
-        if one[known:middle] == other[known:middle]:
-            known = middle
+    equal, most = 0, min(len(before), len(after))
+    while equal < most:
+        middle = (equal + most + 1) // 2
+        if before[equal:middle] == after[equal:middle]:
+            equal = middle
         else:
             most = middle - 1
-    return known
+    return equal
 
 
-def _common_suffix(one: str, other: str) -> int:
+def _common_suffix(before: str, after: str) -> int:
     """The length of it, without the line that it begins in and some lines of context."""
-    known, most = 0, min(len(one), len(other))
-    while known < most:
-        middle = (known + most + 1) // 2
-        if one[len(one) - middle : len(one) - known] == other[len(other) - middle : len(other) - known]:
-            known = middle
+    equal, most = 0, min(len(before), len(after))
+    while equal < most:
+        middle = (equal + most + 1) // 2
+        if before[len(before) - middle : len(before) - equal] == after[len(after) - middle : len(after) - equal]:
+            equal = middle
         else:
             most = middle - 1
-    at = len(one) - known
+    at = len(before) - equal
     for _ in range(_CONTEXT + 1):
-        at = one.find("\n", at) + 1 or len(one)
-    return len(one) - at
+        at = before.find("\n", at) + 1 or len(before)
+    return len(before) - at
 
 
 def _line_before(text: str, at: int) -> int:

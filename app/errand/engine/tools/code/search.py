@@ -75,10 +75,10 @@ def list_files(
 def _inside(folder: Path, is_cancelled: Callable[[], bool], leaves_out: LeavesOut) -> Iterator[str]:
     try:
         with os.scandir(folder) as entries:
-            found = sorted(entries, key=lambda entry: entry.name)
+            in_order = sorted(entries, key=lambda entry: entry.name)
     except OSError as error:
         raise ToolError(f"{folder}: {error.strerror}") from error
-    for entry in found:
+    for entry in in_order:
         if is_cancelled():
             raise ToolError("Operation aborted")
         if not leaves_out(entry.path, is_folder(entry, follow_links=False)):
@@ -134,35 +134,35 @@ def search(
         advice = "Search for a part of it." if literal else "Set literal to search for it as text."
         raise ToolError(f"The pattern is no usable regular expression: {error}. {advice}") from error
     deadline = time.monotonic() + _PATIENCE_S
-    found = SearchResult()
+    result = SearchResult()
     try:
-        for relative, texts in _files(root, glob, is_cancelled, leaves_out, found):
+        for relative, texts in _files(root, glob, is_cancelled, leaves_out, result):
             lines: list[str] = []
             name = f"{shown}{relative}"
             try:
                 for text, before in texts:
-                    most = MAX_HITS - len(found.lines) - len(lines)
+                    most = MAX_HITS - len(result.lines) - len(lines)
                     if most <= 0 or is_cancelled():
                         break
                     matches = _matches(compiled, text, deadline, is_cancelled)
                     lines += _hits(matches, text, name, most, before)
             except TimeoutError:
-                found.lines += lines
-                found.more = (
+                result.lines += lines
+                result.more = (
                     f"stopped after {_PATIENCE_S:g} s at {quoted(name)}; use a simpler pattern or a smaller folder"
                 )
                 break
-            found.lines += lines
-            found.files += bool(lines)
-            if len(found.lines) >= MAX_HITS:
-                found.more = f"stopped at {MAX_HITS} hits; narrow the pattern, the path or the glob"
+            result.lines += lines
+            result.files += bool(lines)
+            if len(result.lines) >= MAX_HITS:
+                result.more = f"stopped at {MAX_HITS} hits; narrow the pattern, the path or the glob"
                 break
     except TooLong as error:
         at = quoted(f"{shown}{error.at}")
-        found.more = f"stopped after {WALK_TIMEOUT_S:g} s at {at}; search a smaller folder"
+        result.more = f"stopped after {WALK_TIMEOUT_S:g} s at {at}; search a smaller folder"
     if is_cancelled():
         raise ToolError("Operation aborted")
-    return found
+    return result
 
 
 # The texts of a file, each with the number of lines before it.
@@ -205,16 +205,16 @@ def _pieces(file: BinaryIO) -> Iterator[tuple[str, int]]:
     """Split at line ends, except for lines longer than a piece."""
     rest, before = b"", 0
     while data := file.read(_MAX_FILE_BYTES):
-        whole = rest + data
-        end = whole.rfind(b"\n") + 1 if len(data) == _MAX_FILE_BYTES else 0
-        piece, rest = (whole[:end], whole[end:]) if end else (whole, b"")
-        found = decode(piece)
-        if found is None:
+        joined = rest + data
+        end = joined.rfind(b"\n") + 1 if len(data) == _MAX_FILE_BYTES else 0
+        piece, rest = (joined[:end], joined[end:]) if end else (joined, b"")
+        decoded = decode(piece)
+        if decoded is None:
             return
-        yield found.text, before
-        before += found.text.count("\n")
-    if rest and (found := decode(rest)) is not None:
-        yield found.text, before
+        yield decoded.text, before
+        before += decoded.text.count("\n")
+    if rest and (decoded := decode(rest)) is not None:
+        yield decoded.text, before
 
 
 def _matches(

@@ -117,9 +117,9 @@ def _skip_lines(file: BinaryIO, count: int, is_cancelled: Callable[[], bool]) ->
         piece = file.read(_PIECE)
         if not piece:
             raise _after_end(count + 1, before + (last != b"\n"))
-        found = piece.count(b"\n")
-        if before + found < count:
-            before, last = before + found, piece[-1:]
+        newlines = piece.count(b"\n")
+        if before + newlines < count:
+            before, last = before + newlines, piece[-1:]
             continue
         at = -1
         for _ in range(count - before):

@@ -96,24 +96,24 @@ class Code:
         )
 
     def access(self, arguments: JsonObject) -> Access:
-        wanted = decode(arguments, CodeArguments)
-        action = wanted.action
+        request = decode(arguments, CodeArguments)
+        action = request.action
         match action:
             case "read" | "list":
-                return self._calls.read_access(wanted.path, f"{action.capitalize()} {{name}}", action)
+                return self._calls.read_access(request.path, f"{action.capitalize()} {{name}}", action)
             case "search":
-                pattern = wanted.pattern[:_MAX_PATTERN_LENGTH].replace("{", "{{").replace("}", "}}")
-                return self._calls.read_access(wanted.path, f"Search {{name}} for {pattern}", action)
+                pattern = request.pattern[:_MAX_PATTERN_LENGTH].replace("{", "{{").replace("}", "}}")
+                return self._calls.read_access(request.path, f"Search {{name}} for {pattern}", action)
             case "create_dir" | "write" | "patch" | "edit":
-                return self._write_access(wanted, action)
+                return self._write_access(request, action)
 
-    def _write_access(self, wanted: CodeArguments, action: str) -> Access:
-        path, given = self._calls.resolve(wanted.path, changes=True), self._calls.given(wanted.path)
+    def _write_access(self, request: CodeArguments, action: str) -> Access:
+        path, path_as_given = self._calls.resolve(request.path, changes=True), self._calls.given(request.path)
         name = self._calls.name(path)
         if action == "create_dir":
-            return Access("write", f"Make the folder {name}", writes=(path,), operation=action, given=given)
+            return Access("write", f"Make the folder {name}", writes=(path,), operation=action, given=path_as_given)
         basis = self._files.state(path)  # before the preview, so that a change between the two is detected
-        preview = self._preview(wanted, path)
+        preview = self._preview(request, path)
         return Access(
             "write",
             f"{'Write' if action == 'write' else 'Change'} {name}",
@@ -123,7 +123,7 @@ class Code:
             operation=action,
             basis=basis,
             is_partial=preview.is_partial,
-            given=given,
+            given=path_as_given,
         )
 
     def allow(self, call_id: str, access: Access) -> None:
@@ -132,13 +132,13 @@ class Code:
     async def execute(
         self, call_id: str, arguments: JsonObject, cancel: CancelSignal, on_update: OnUpdate
     ) -> ToolResult:
-        wanted = decode(arguments, CodeArguments)
+        request = decode(arguments, CodeArguments)
 
         def work(call: PathCall) -> ToolResult:
-            result = self._run_action(wanted, call)
+            result = self._run_action(request, call)
             return self._write(call, result) if isinstance(result, _Write) else result
 
-        return await self._calls.run(call_id, wanted.path, cancel, work, changes=wanted.action not in _LOOKING)
+        return await self._calls.run(call_id, request.path, cancel, work, changes=request.action not in _LOOKING)
 
     def _write(self, call: PathCall, prepared: "_Write") -> ToolResult:
         """Make the change once what it replaces is kept."""
@@ -161,26 +161,26 @@ class Code:
         """Return the path for the record of the call."""
         return str(path) if is_text(str(path)) else quoted(str(path))
 
-    def _run_action(self, wanted: CodeArguments, call: PathCall) -> "ToolResult | _Write":
+    def _run_action(self, request: CodeArguments, call: PathCall) -> "ToolResult | _Write":
         path, is_cancelled = call.path, call.is_cancelled
-        match wanted.action:
+        match request.action:
             case "read":
-                return self._read(wanted, path, is_cancelled)
+                return self._read(request, path, is_cancelled)
             case "write" | "patch" | "edit":
-                return self._change(wanted, path, call.basis, is_cancelled)
+                return self._change(request, path, call.basis, is_cancelled)
             case "list":
-                return self._list(wanted, path, is_cancelled)
+                return self._list(request, path, is_cancelled)
             case "create_dir":
                 return self._create_dir(path)
             case "search":
-                return self._search(wanted, path, is_cancelled)
+                return self._search(request, path, is_cancelled)
 
-    def _read(self, wanted: CodeArguments, path: Path, is_cancelled: Callable[[], bool]) -> ToolResult:
+    def _read(self, request: CodeArguments, path: Path, is_cancelled: Callable[[], bool]) -> ToolResult:
         # Without line numbers, since models copy the text into `old`.
-        if wanted.end_line and wanted.end_line < wanted.start_line:
-            raise ToolError(f"end_line {wanted.end_line} is before start_line {wanted.start_line}.")
-        part = self._files.window(path, wanted.start_line, wanted.end_line, is_cancelled)
-        is_past_end = part.total is not None and wanted.end_line > max(part.total, 1)
+        if request.end_line and request.end_line < request.start_line:
+            raise ToolError(f"end_line {request.end_line} is before start_line {request.start_line}.")
+        part = self._files.window(path, request.start_line, request.end_line, is_cancelled)
+        is_past_end = part.total is not None and request.end_line > max(part.total, 1)
         end = f"[the file ends at line {part.total:,}]" if is_past_end else ""
         text = "\n".join(piece for piece in (part.text or "(empty)", part.note, end) if piece)
         count = part.last - part.first + 1
@@ -194,11 +194,11 @@ class Code:
         return text_result(text, _counted(count, "line"), details)
 
     def _change(
-        self, wanted: CodeArguments, path: Path, basis: str | None, is_cancelled: Callable[[], bool]
+        self, request: CodeArguments, path: Path, basis: str | None, is_cancelled: Callable[[], bool]
     ) -> "_Write":
         self._files.check_writable(path)
-        before = (self._files.current_file if wanted.action == "write" else self._files.load)(path, basis)
-        text, edits = self._new_text(wanted, before.file.text, path)
+        before = (self._files.current_file if request.action == "write" else self._files.load)(path, basis)
+        text, edits = self._new_text(request, before.file.text, path)
         if is_cancelled():
             raise ToolError("Operation aborted")
         prepared = self._files.prepare(before, text)
@@ -224,17 +224,17 @@ class Code:
         text = f"{'Created' if is_new else 'Changed'} {self._calls.name(path)} ({change.summary})"
         return text_result("\n".join(filter(None, (text, notes))), change.summary, details)
 
-    def _new_text(self, wanted: CodeArguments, before: str, path: Path) -> tuple[str, list[Replacement]]:
+    def _new_text(self, request: CodeArguments, before: str, path: Path) -> tuple[str, list[Replacement]]:
         """The new text of the file, and how the edits that make it are applied."""
-        if wanted.action == "write":
-            if wanted.content is UNSET:
+        if request.action == "write":
+            if request.content is UNSET:
                 raise ToolError("write needs `content`, the whole new text; it may be empty.")
-            return wanted.content, []
-        wanted_edits = wanted.edits
-        if wanted.action == "patch":
-            if wanted.new is UNSET:
+            return request.content, []
+        wanted_edits = request.edits
+        if request.action == "patch":
+            if request.new is UNSET:
                 raise ToolError("patch needs `new`, the text to put there; it may be empty.")
-            wanted_edits = (Edit(wanted.old, wanted.new, wanted.replace_all),)
+            wanted_edits = (Edit(request.old, request.new, request.replace_all),)
         if not wanted_edits:
             raise ToolError("edit needs `edits`, a list of {old, new}.")
         edits: list[Replacement] = []
@@ -250,12 +250,12 @@ class Code:
                 raise ToolError(f"{head}: {error} Nothing was changed.", f"{head}: {error.summary}") from error
         return edits[-1].text, edits
 
-    def _preview(self, wanted: CodeArguments, path: Path) -> Preview:
+    def _preview(self, request: CodeArguments, path: Path) -> Preview:
         """Return what the call would change; empty if it would fail."""
         try:
             loaded = self._files.current_file(path)
             file = loaded.file
-            before, (after, edits) = file.text, self._new_text(wanted, file.text, path)
+            before, (after, edits) = file.text, self._new_text(request, file.text, path)
         except (ToolError, OSError):
             return Preview()
         is_new, cut_edit = loaded.data is None, FileEdit(path=str(path), is_new=loaded.data is None, is_cut=True)
@@ -266,16 +266,16 @@ class Code:
             preview = Preview(change.diff, change.is_cut)
         if loaded.data and not (before or file.bom):
             note = f"It replaces a binary file of {len(loaded.data):,} bytes."
-            shown = preview.text.split("\n", 2)[2:] if preview.text.startswith("--- ") else [preview.text]
-            return Preview("\n".join((note, *filter(None, shown))), is_partial=True, edit=cut_edit)
+            diff_lines = preview.text.split("\n", 2)[2:] if preview.text.startswith("--- ") else [preview.text]
+            return Preview("\n".join((note, *filter(None, diff_lines))), is_partial=True, edit=cut_edit)
         edit = cut_edit if change is None else file_edit(str(path), change.hunks, is_new=is_new)
         return replace(preview, edit=edit)
 
-    def _list(self, wanted: CodeArguments, path: Path, is_cancelled: Callable[[], bool]) -> ToolResult:
+    def _list(self, request: CodeArguments, path: Path, is_cancelled: Callable[[], bool]) -> ToolResult:
         self._must_exist(path)
-        ignore = self._ignored(wanted, path)
+        ignore = self._ignored(request, path)
         leaves_out = ignore.leaves_out if ignore else keep_all
-        listing = list_files(path, self._prefix(path), wanted.glob, is_cancelled, leaves_out)
+        listing = list_files(path, self._prefix(path), request.glob, is_cancelled, leaves_out)
         details: JsonObject = {
             "path": self._detail(path),
             "count": len(listing.lines),
@@ -298,33 +298,33 @@ class Code:
             return text_result(f"{verb} {self._calls.name(path)}/", details=details)
 
         is_free = is_new and not os.path.lexists(path)
-        made = missing_folders(path) if is_free else 0
-        return _Write(make, FileChange(path, NOTHING, FOLDER, made_folders=made) if is_free else None)
+        new_folders = missing_folders(path) if is_free else 0
+        return _Write(make, FileChange(path, NOTHING, FOLDER, made_folders=new_folders) if is_free else None)
 
-    def _search(self, wanted: CodeArguments, path: Path, is_cancelled: Callable[[], bool]) -> ToolResult:
-        if not wanted.pattern:
+    def _search(self, request: CodeArguments, path: Path, is_cancelled: Callable[[], bool]) -> ToolResult:
+        if not request.pattern:
             raise ToolError("search needs `pattern`.")
         self._must_exist(path)
-        ignore = self._ignored(wanted, path)
+        ignore = self._ignored(request, path)
         leaves_out = ignore.leaves_out if ignore else keep_all
         prefix = self._prefix(path if path.is_dir() else path.parent)
-        found = search(path, prefix, wanted.pattern, wanted.literal, wanted.glob, is_cancelled, leaves_out)
-        text = _with_notes(found.lines, "(no hits)", [found.more, *found.notes(prefix)], ignore)
+        hits = search(path, prefix, request.pattern, request.literal, request.glob, is_cancelled, leaves_out)
+        text = _with_notes(hits.lines, "(no hits)", [hits.more, *hits.notes(prefix)], ignore)
         details: JsonObject = {
-            "hits": len(found.lines),
-            "files": found.files,
-            "more": found.more,
+            "hits": len(hits.lines),
+            "files": hits.files,
+            "more": hits.more,
             **facts_of_files(Location(path=self._detail(path))),
         }
-        return text_result(text, f"{_counted(len(found.lines), 'hit')} in {_counted(found.files, 'file')}", details)
+        return text_result(text, f"{_counted(len(hits.lines), 'hit')} in {_counted(hits.files, 'file')}", details)
 
     def _prefix(self, folder: Path) -> str:
         """Return what to put before names in a folder, so that they are paths for the next call."""
         name = self._calls.path_from_workspace(folder)
         return "" if name == "." else f"{name.rstrip('/')}/"
 
-    def _ignored(self, wanted: CodeArguments, path: Path) -> GitIgnore | None:
-        return None if wanted.ignored else GitIgnore(path, personal_excludes(self._context.environment))
+    def _ignored(self, request: CodeArguments, path: Path) -> GitIgnore | None:
+        return None if request.ignored else GitIgnore(path, personal_excludes(self._context.environment))
 
     def _must_exist(self, path: Path) -> None:
         if not path.exists():
@@ -367,11 +367,11 @@ def _notes(edits: list[Replacement]) -> str:
 
 
 def _with_notes(lines: list[str], nothing: str, notes: list[str], ignore: GitIgnore | None) -> str:
-    whole = (lines or [nothing]) + [f"[{note}]" for note in notes if note]
+    all_lines = (lines or [nothing]) + [f"[{note}]" for note in notes if note]
     if ignore and ignore.has_left_out:
-        whole.append("[what .gitignore names is left out; set ignored to have it]")
-    return "\n".join(whole)
+        all_lines.append("[what .gitignore names is left out; set ignored to have it]")
+    return "\n".join(all_lines)
 
 
-def _counted(number: int, one: str, many: str = "") -> str:
-    return f"{number:,} {one}" if number == 1 else f"{number:,} {many or one + 's'}"
+def _counted(number: int, singular: str, plural: str = "") -> str:
+    return f"{number:,} {singular}" if number == 1 else f"{number:,} {plural or singular + 's'}"

@@ -87,8 +87,8 @@ class WorkspaceFiles:
         """A fingerprint of the file's current content, which `load` and `current_file` compare."""
         try:
             with self._open(path) as file:
-                found = os.fstat(file.fileno())
-                return _state(found, read_at_most(file, _MAX_COMPARED_BYTES + 1))
+                status = os.fstat(file.fileno())
+                return _state(status, read_at_most(file, _MAX_COMPARED_BYTES + 1))
         except _NoFile:
             return _NO_FILE_STATE
         except (ToolError, OSError):
@@ -152,17 +152,17 @@ class WorkspaceFiles:
 
     def _current(self, path: Path, state: str | None) -> LoadedFile:
         with self._open(path) as file:
-            found = os.fstat(file.fileno())
-            if found.st_size > _MAX_EDITED_BYTES:
+            status = os.fstat(file.fileno())
+            if status.st_size > _MAX_EDITED_BYTES:
                 raise ToolError(f"{self._paths.name(path)} is too large to be changed here. Use the shell.")
             data = read_at_most(file, _MAX_EDITED_BYTES)
-        if state is not None and _state(found, data) != state:
+        if state is not None and _state(status, data) != state:
             raise self._changed(path)
         if self._read.get(path, digest := _digest(data)) != digest:
             raise ToolError(
                 f"{self._paths.name(path)} was changed by somebody else since you read it. Read it again first."
             )
-        return LoadedFile(path, data, stat.S_IMODE(found.st_mode), _identity(found))
+        return LoadedFile(path, data, stat.S_IMODE(status.st_mode), _identity(status))
 
     def _changed(self, path: Path) -> ToolError:
         return ToolError(
@@ -205,16 +205,16 @@ class _NoFile(ToolError):
     """The file does not exist."""
 
 
-def _state(found: os.stat_result, data: bytes) -> str:
+def _state(status: os.stat_result, data: bytes) -> str:
     """Return a fingerprint; for a large file its metadata is enough, since hashing takes too long."""
     if len(data) <= _MAX_COMPARED_BYTES:
         return f"content {_digest(data).hex()}"
-    return f"file {_identity(found)}"
+    return f"file {_identity(status)}"
 
 
-def _identity(found: os.stat_result) -> str:
+def _identity(status: os.stat_result) -> str:
     """Differs for any other file, and after any change of this one."""
-    return f"{found.st_dev} {found.st_ino} {found.st_size} {found.st_mtime_ns} {found.st_ctime_ns}"
+    return f"{status.st_dev} {status.st_ino} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}"
 
 
 def _digest(data: bytes) -> bytes:

@@ -39,12 +39,12 @@ def personal_excludes(environment: Mapping[str, str]) -> Path | None:
         files = [Path(environment["GIT_CONFIG_GLOBAL"])]
     if not environment.get("GIT_CONFIG_NOSYSTEM"):
         files.insert(0, _SYSTEM)
-    found = Path(of_programs, "git", "ignore") if of_programs else None
+    excludes_file = Path(of_programs, "git", "ignore") if of_programs else None
     included: list[Path] = []
     for file in files:
         for value in _excludes_files(file, home, included):
-            found = _expanded(value, home)
-    return found
+            excludes_file = _expanded(value, home)
+    return excludes_file
 
 
 def _excludes_files(file: Path, home: str, included: list[Path]) -> Iterator[str]:
@@ -72,10 +72,10 @@ def _value(text: str) -> str:
     parts: list[str] = []
     at = 0
     text = text.strip()
-    while found := _VALUE.match(text, at):
-        quoted, escaped, plain = found.groups()
+    while match := _VALUE.match(text, at):
+        quoted, escaped, plain = match.groups()
         parts.append(_BACKSLASH.sub(r"\1", quoted) if quoted is not None else escaped or plain)
-        at = found.end()
+        at = match.end()
     return "".join(parts).strip()
 
 

@@ -134,9 +134,9 @@ class GitIgnore:
         folder = os.path.dirname(path)
         if folder != self._folder:
             self._folder, self._in_force = folder, self._files_for(folder)
-        found = bool(self._in_force) and _leaves_out(self._in_force, path, is_folder)
-        self.has_left_out |= found
-        return found
+        is_left_out = bool(self._in_force) and _leaves_out(self._in_force, path, is_folder)
+        self.has_left_out |= is_left_out
+        return is_left_out
 
     def _files_for(self, folder: str) -> _Files:
         while not (folder + os.sep).startswith(os.path.join(self._above[-1][0], "")):
@@ -189,8 +189,8 @@ def _with(files: _Files, path: Path, *, follow_links: bool = True) -> _Files:
 
 
 def _compiled(text: bytes, most_rules: int) -> _IgnoreFile:
-    found = (line.removesuffix(b"\r") for line in text.removeprefix(_BOM).split(b"\n"))
-    lines = list(islice((line for line in found if line and not line.startswith(b"#")), most_rules))
+    all_lines = (line.removesuffix(b"\r") for line in text.removeprefix(_BOM).split(b"\n"))
+    lines = list(islice((line for line in all_lines if line and not line.startswith(b"#")), most_rules))
     rules = list(_rules(lines))
     places: defaultdict[_Token, list[int]] = defaultdict(list)
     starts: list[int] = []
@@ -287,13 +287,13 @@ def _members(expression: bytes) -> frozenset[int]:
     if expression == b"?":
         return _ANY
     is_negated = expression[1:2] in (b"!", b"^")
-    found: set[int] = set()
+    letters: set[int] = set()
     for item in _ITEMS.finditer(expression, 1 + is_negated, len(expression) - 1):
         if item["name"] is None:
             low, high = item["low"], item["high"] or item["low"]
-            found.update(low[-1:], range(low[-1], high[-1] + 1))  # [c-a] matches c
+            letters.update(low[-1:], range(low[-1], high[-1] + 1))  # [c-a] matches c
         elif item["name"] in _CLASSES:
-            found.update(_CLASSES[item["name"]].encode())
+            letters.update(_CLASSES[item["name"]].encode())
         else:
             return frozenset()
-    return _ANY - found if is_negated else _ANY & found
+    return _ANY - letters if is_negated else _ANY & letters

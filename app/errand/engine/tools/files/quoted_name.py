@@ -34,15 +34,15 @@ def unquoted(text: str) -> str | None:
     return os.fsdecode(_ESCAPED.sub(_byte, text[1:-1].encode("utf-8", "surrogateescape")))
 
 
-def _escaped(found: re.Match[str]) -> str:
+def _escaped(match: re.Match[str]) -> str:
     try:
-        data = os.fsencode(found[0])
+        data = os.fsencode(match[0])
     except UnicodeEncodeError:  # half a character: no name here has it, but a model may send it
         data = "\ufffd".encode()
     letter = _ESCAPES.get(data)
     return f"\\{letter}" if letter else "".join(f"\\{byte:03o}" for byte in data)
 
 
-def _byte(found: re.Match[bytes]) -> bytes:
-    letter = found[1]
+def _byte(match: re.Match[bytes]) -> bytes:
+    letter = match[1]
     return bytes((int(letter, 8),)) if len(letter) == 3 else _CONTROLS[letter.decode()]

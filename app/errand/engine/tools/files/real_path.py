@@ -35,15 +35,15 @@ def resolve(path: str, context: ToolContext, *, must_be_text: bool = True) -> Pa
     if path == "~" or path.startswith("~/"):
         path = context.environment.get("HOME", "~") + path[1:]
     try:
-        found = real_path(os.path.join(context.workspace, path))
-        if must_be_text and not is_text(found):  # also if a link points there
+        resolved = real_path(os.path.join(context.workspace, path))
+        if must_be_text and not is_text(resolved):  # also if a link points there
             raise ToolError(
                 f"{quoted(path[:200])} is or leads to a name that is not UTF-8. It can be read, listed and searched "
                 "here; to change it, rename it first with the shell."
             )
-        if os.path.islink(found):
+        if os.path.islink(resolved):
             raise ToolError(f"{path[:200]!r} is a link that leads to itself, in a circle of links, or may not be read.")
-        return Path(found)
+        return Path(resolved)
     except (OSError, ValueError) as error:  # a loop of links, or characters not allowed in a file name
         raise ToolError(f"{path[:200]!r} is not a usable path: {error}.") from error
 

@@ -67,7 +67,7 @@ class ServerAdministration:
         )
         check_server(server)
         async with self._lock:
-            others = tuple(one for one in self._stored if one.name.casefold() != server.name.casefold())
+            others = tuple(stored for stored in self._stored if stored.name.casefold() != server.name.casefold())
             if len(others) < len(self._stored) and not params.replace:
                 raise Conflict(
                     f"There is an MCP server {server.name} already. Remove it first, or choose another name."
@@ -84,9 +84,9 @@ class ServerAdministration:
         for old in replaced:
             if (old.name, old.url, old.client_id) != (server.name, server.url, server.client_id):
                 await self._pool.logins.forget(of_settings(old))
-        found = await self._pool.find(server.name)
-        self._pool.changed(found)
-        return await self.info(found)
+        managed = await self._pool.find(server.name)
+        self._pool.changed(managed)
+        return await self.info(managed)
 
     async def remove(self, name: str) -> None:
         """Remove a server of the settings with its keys; it is ended."""
@@ -94,7 +94,7 @@ class ServerAdministration:
             server = await self._of_settings(name)
             for variable in server.spec.variables:
                 await self._keys.remove(key_name(server.spec, variable))
-            self._settings.set_mcp_servers(tuple(one for one in self._stored if one.name != server.spec.name))
+            self._settings.set_mcp_servers(tuple(stored for stored in self._stored if stored.name != server.spec.name))
             self._pool.known.forget_server(server.spec.id)
             self._pool.drop(server.spec.id)
         await self._pool.logins.forget(server.spec)
@@ -104,13 +104,13 @@ class ServerAdministration:
         async with self._lock:
             server = await self._of_settings(name)
             changed = tuple(
-                msgspec.structs.replace(one, enabled=enabled) if one.name == server.spec.name else one
-                for one in self._stored
+                msgspec.structs.replace(stored, enabled=enabled) if stored.name == server.spec.name else stored
+                for stored in self._stored
             )
             self._settings.set_mcp_servers(changed)
-        found = await self._pool.find(server.spec.name)
-        self._pool.changed(found)
-        return await self.info(found)
+        managed = await self._pool.find(server.spec.name)
+        self._pool.changed(managed)
+        return await self.info(managed)
 
     async def trust(self, params: protocol.McpTrustParams) -> protocol.McpServer:
         server = await self.find(params.name, params.workspace)
@@ -188,11 +188,11 @@ class ServerAdministration:
             if server.spec.enabled and not server.spec.problem and self._pool.known.trust_of(server.spec) == "trusted"
         ]
         asked = [server for server in servers if params.start or server.connection is not None]
-        found = await asyncio.gather(*map(_prompts_of, asked))
+        prompt_lists = await asyncio.gather(*map(_prompts_of, asked))
         return protocol.McpPromptListResult(
-            prompts=tuple(prompt for prompts, _ in found for prompt in prompts),
+            prompts=tuple(prompt for prompts, _ in prompt_lists for prompt in prompts),
             idle=tuple(server.spec.name for server in servers if server not in asked),
-            problems=tuple(problem for _, problem in found if problem),
+            problems=tuple(problem for _, problem in prompt_lists if problem),
         )
 
     async def prompt(self, params: protocol.McpPromptParams) -> str:
@@ -231,7 +231,9 @@ class ServerAdministration:
     async def accept_tool(self, params: protocol.McpAcceptParams) -> AcceptedTool:
         server = await self.find(params.name, params.workspace)
         tools = server.connection.tools.tools if server.connection is not None else ()
-        tool = next((one for one in tools if params.tool in (one.name, one.own_name)), None)
+        tool = next(
+            (listed_tool for listed_tool in tools if params.tool in (listed_tool.name, listed_tool.own_name)), None
+        )
         if tool is None:
             raise NotFound(f"{server.spec.name} has no tool {params.tool[:80]!r} now. Start it: errand mcp show.")
         self._pool.known.accept_tool(server.spec.id, tool)
@@ -275,15 +277,17 @@ class ServerAdministration:
         )
 
     def _tools(self, server: McpServer) -> tuple[protocol.McpTool, ...]:
-        known, server_id = self._pool.known, server.spec.id
+        known_servers, server_id = self._pool.known, server.spec.id
         tools = server.connection.tools.tools if server.connection is not None else ()
         return tuple(
             protocol.McpTool(
                 name=tool.name,
                 own_name=tool.own_name,
                 description=tool.description,
-                changed=(is_changed := known.has_tool_changed(server_id, tool)),
-                known=seen.description if is_changed and (seen := known.tool(server_id, tool)) is not None else "",
+                changed=(is_changed := known_servers.has_tool_changed(server_id, tool)),
+                known=seen.description
+                if is_changed and (seen := known_servers.tool(server_id, tool)) is not None
+                else "",
             )
             for tool in tools
         )
@@ -321,7 +325,9 @@ async def _prompts_of(server: McpServer) -> tuple[list[protocol.McpServerPrompt]
         return [], f"The server {name} did not list its prompts within {_PROMPTS_S:g} s."
     except EngineError as error:
         return [], str(error)
-    return [protocol.McpServerPrompt(server=name, prompt=_prompt(one)) for one in listed[:_MAX_LISTED_RESOURCES]], ""
+    return [
+        protocol.McpServerPrompt(server=name, prompt=_prompt(prompt)) for prompt in listed[:_MAX_LISTED_RESOURCES]
+    ], ""
 
 
 def _path(workspace: str | None) -> Path | None:
@@ -339,17 +345,17 @@ def _resource(raw: JsonObject) -> protocol.McpResource:
 
 def _prompt(raw: JsonObject) -> protocol.McpPrompt:
     listed = raw.get("arguments")
-    arguments = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+    arguments = [item for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
     return protocol.McpPrompt(
         name=_text(raw.get("name")),
         description=_text(raw.get("description")),
         arguments=tuple(
             protocol.McpPromptArgument(
-                name=_text(one.get("name")),
-                description=_text(one.get("description")),
-                required=one.get("required") is True,
+                name=_text(argument.get("name")),
+                description=_text(argument.get("description")),
+                required=argument.get("required") is True,
             )
-            for one in arguments[:50]
+            for argument in arguments[:50]
         ),
     )
 

@@ -60,9 +60,9 @@ class ServerSpec:
     def fingerprint(self) -> str:
         """Covers what is started or opened; what a person trusted is bound to it."""
         login = (self.client_id, self.client_secret, self.callback_port) if self.client_id else ()
-        place = (self.name, self.command, self.url, self.environment, self.headers, self.sandbox, self.workspace)
-        whole = (*place, *login)
-        return hashlib.blake2b(msgspec.json.encode(whole), digest_size=16).hexdigest()
+        identity = (self.name, self.command, self.url, self.environment, self.headers, self.sandbox, self.workspace)
+        hashed = (*identity, *login)
+        return hashlib.blake2b(msgspec.json.encode(hashed), digest_size=16).hexdigest()
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -159,7 +159,7 @@ def of_settings(server: McpServer) -> ServerSpec:
 
 def read_workspace(workspace: Path, taken: frozenset[str]) -> tuple[ServerSpec, ...]:
     """The servers that the files of a workspace name, except those whose names are `taken`. Reads the disk."""
-    found: dict[str, ServerSpec] = {}
+    specs: dict[str, ServerSpec] = {}
     for name in WORKSPACE_FILES:
         path = workspace / name
         try:
@@ -167,12 +167,12 @@ def read_workspace(workspace: Path, taken: frozenset[str]) -> tuple[ServerSpec, 
         except FileNotFoundError:
             continue
         except OSError as error:
-            found.setdefault(name, _unusable(name, workspace, name, f"{path} cannot be read: {error.strerror}."))
+            specs.setdefault(name, _unusable(name, workspace, name, f"{path} cannot be read: {error.strerror}."))
             continue
         for spec in _parse(data, workspace, name):
             if spec.name not in taken:
-                found.setdefault(spec.name, spec)
-    return tuple(found.values())
+                specs.setdefault(spec.name, spec)
+    return tuple(specs.values())
 
 
 def _parse(data: bytes, workspace: Path, file: str) -> list[ServerSpec]:
@@ -217,19 +217,19 @@ def parse_server(name: str, value: JsonValue) -> McpServer:
     if not isinstance(value, dict):
         raise InvalidParams(f"{name[:80]}: it is no object.")
     command, arguments = value.get("command"), value.get("args", [])
-    words = [command] if isinstance(command, str) and command else command if isinstance(command, list) else []
+    command_words = [command] if isinstance(command, str) and command else command if isinstance(command, list) else []
     login = value.get("oauth")
-    known = login if isinstance(login, dict) else {}
+    oauth = login if isinstance(login, dict) else {}
     raw: JsonObject = {
         "name": name,
-        "command": [*words, *(arguments if isinstance(arguments, list) else [])],
+        "command": [*command_words, *(arguments if isinstance(arguments, list) else [])],
         "url": value.get("url", value.get("serverUrl", "")),
         "env": value.get("env") or {},
         "headers": value.get("headers") or {},
         "enabled": value.get("enabled", value.get("disabled") is not True),
         "timeout_s": value.get("timeout_s", DEFAULT_TIMEOUT_S),
-        "client_id": known.get("clientId") or "",
-        "callback_port": known.get("callbackPort") or 0,
+        "client_id": oauth.get("clientId") or "",
+        "callback_port": oauth.get("callbackPort") or 0,
     }
     try:
         return msgspec.convert(raw, McpServer)
@@ -243,7 +243,7 @@ def _unusable(name: str, workspace: Path, file: str, problem: str) -> ServerSpec
 
 def variables_in(text: str) -> tuple[str, ...]:
     """The names of the variables that a text refers to and that have no default."""
-    return tuple(found[1] for found in _VARIABLE.finditer(text) if found[2] is None)
+    return tuple(variable[1] for variable in _VARIABLE.finditer(text) if variable[2] is None)
 
 
 def started_text(spec: ServerSpec) -> str:

@@ -158,8 +158,8 @@ def _clean_schema(schema: JsonValue) -> tuple[JsonValue, int]:
 
 
 def _fingerprint(description: str, parameters: JsonObject) -> str:
-    whole = msgspec.json.encode((description, parameters), order="sorted")
-    return hashlib.blake2b(whole, digest_size=16).hexdigest()
+    encoded = msgspec.json.encode((description, parameters), order="sorted")
+    return hashlib.blake2b(encoded, digest_size=16).hexdigest()
 
 
 def tool_name(server: str, own_name: str) -> str:
@@ -197,4 +197,6 @@ def names_of(content: JsonValue, key: str) -> tuple[JsonObject, ...]:
     listed = content.get(key) if isinstance(content, dict) else None
     if isinstance(listed, dict):
         return (listed,)
-    return tuple(cast(JsonObject, one) for one in listed if isinstance(one, dict)) if isinstance(listed, list) else ()
+    return (
+        tuple(cast(JsonObject, item) for item in listed if isinstance(item, dict)) if isinstance(listed, list) else ()
+    )

@@ -50,19 +50,21 @@ class KnownServers:
         """A server of the settings is trusted: the person entered it."""
         if not spec.workspace:
             return "trusted"
-        for one in self._all.servers:
-            if (one.workspace, one.name, one.fingerprint) == (spec.workspace, spec.name, spec.fingerprint):
-                return "trusted" if one.is_trusted else "declined"
+        for trusted in self._all.servers:
+            if (trusted.workspace, trusted.name, trusted.fingerprint) == (spec.workspace, spec.name, spec.fingerprint):
+                return "trusted" if trusted.is_trusted else "declined"
         return "unknown"
 
     def has_changed(self, spec: ServerSpec) -> bool:
         """True if a person decided about a server of this name that was another one."""
         return self.trust_of(spec) == "unknown" and any(
-            (one.workspace, one.name) == (spec.workspace, spec.name) for one in self._all.servers
+            (trusted.workspace, trusted.name) == (spec.workspace, spec.name) for trusted in self._all.servers
         )
 
     def decide(self, spec: ServerSpec, *, is_trusted: bool) -> None:
-        others = [one for one in self._all.servers if (one.workspace, one.name) != (spec.workspace, spec.name)]
+        others = [
+            trusted for trusted in self._all.servers if (trusted.workspace, trusted.name) != (spec.workspace, spec.name)
+        ]
         decision = TrustedServer(
             workspace=spec.workspace,
             name=spec.name,
@@ -80,8 +82,8 @@ class KnownServers:
             self._set_tools(server, {**before, **new})
 
     def has_tool_changed(self, server: str, tool: ServerTool) -> bool:
-        known = self.tool(server, tool)
-        return known is not None and known.fingerprint != tool.fingerprint
+        decided = self.tool(server, tool)
+        return decided is not None and decided.fingerprint != tool.fingerprint
 
     def tool(self, server: str, tool: ServerTool) -> KnownTool | None:
         return self._all.tools.get(server, {}).get(tool.own_name)
@@ -92,7 +94,7 @@ class KnownServers:
 
     def forget_server(self, server: str) -> None:
         if server in self._all.tools:
-            tools = {name: known for name, known in self._all.tools.items() if name != server}
+            tools = {name: tools_of_server for name, tools_of_server in self._all.tools.items() if name != server}
             self._write(msgspec.structs.replace(self._all, tools=tools))
 
     @property
@@ -105,7 +107,7 @@ class KnownServers:
         return self._stored
 
     def _set_tools(self, server: str, tools: dict[str, KnownTool]) -> None:
-        others = {name: known for name, known in self._all.tools.items() if name != server}
+        others = {name: tools_of_server for name, tools_of_server in self._all.tools.items() if name != server}
         kept = dict(list(others.items())[-_MAX_SERVERS:])
         self._write(msgspec.structs.replace(self._all, tools={**kept, server: tools}))
 

@@ -68,11 +68,13 @@ class McpPool:
     async def find(self, name: str, workspace: Path | None = None) -> McpServer:
         """The server of this name or id. Raises `NotFound`."""
         servers = await self.servers(workspace)
-        found = next((one for one in servers if name in (one.spec.name, one.spec.id)), None) or self._servers.get(name)
-        if found is None:
+        server = next(
+            (candidate for candidate in servers if name in (candidate.spec.name, candidate.spec.id)), None
+        ) or self._servers.get(name)
+        if server is None:
             names = ", ".join(one.spec.name for one in servers) or "none"
             raise NotFound(f"There is no MCP server {name[:80]!r}. There are: {names}.")
-        return found
+        return server
 
     def open(self) -> tuple[McpServer, ...]:
         """The servers that were used since the engine started."""
@@ -110,11 +112,11 @@ class McpPool:
 
     def _current(self, spec: ServerSpec) -> McpServer:
         """The server as it is configured now; one that was configured differently is ended."""
-        known = self._servers.get(spec.id)
-        if known is not None and known.spec == spec:
-            return known
-        if known is not None:
-            self._end(known)
+        running = self._servers.get(spec.id)
+        if running is not None and running.spec == spec:
+            return running
+        if running is not None:
+            self._end(running)
         server = McpServer(spec, new_id("mcp"), self._parts(spec.id))
         if not self._is_closed:
             self._servers[spec.id] = server

@@ -68,9 +68,9 @@ class ContentReader:
             self._file(resource.get("blob"), kind, uri or "a resource")
 
     def content(self) -> tuple[UserContent, ...]:
-        whole = "\n".join(text for text in self.texts if text)
-        shown = whole if len(whole) <= _MAX_TEXT_LENGTH else self._cut(whole)
-        return (*((Text(shown),) if shown or not self.images else ()), *self.images)
+        joined = "\n".join(text for text in self.texts if text)
+        excerpt = joined if len(joined) <= _MAX_TEXT_LENGTH else self._cut(joined)
+        return (*((Text(excerpt),) if excerpt or not self.images else ()), *self.images)
 
     def _picture(self, block: JsonObject) -> None:
         data = _decoded(block.get("data"))
@@ -93,14 +93,14 @@ class ContentReader:
             self.texts.append(f"[{what} that cannot be read]")
             return
         suffix = _SUFFIXES.get(kind, f".{kind.partition('/')[2]}" if kind.startswith("image/") else ".bin")
-        place = self._write(data, suffix)
-        self.texts.append(f"[{what}, {kind or 'of an unknown kind'}, {len(data):,} bytes: {place}]")
+        file = self._write(data, suffix)
+        self.texts.append(f"[{what}, {kind or 'of an unknown kind'}, {len(data):,} bytes: {file}]")
 
-    def _cut(self, whole: str) -> str:
-        place = self._write(whole.encode(), ".txt")
-        left_out = len(whole) - _HEAD - _TAIL
-        remark = f"[{left_out:,} characters left out; the full text is in {place}]"
-        return f"{whole[:_HEAD]}\n{remark}\n{whole[-_TAIL:]}"
+    def _cut(self, text: str) -> str:
+        file = self._write(text.encode(), ".txt")
+        left_out = len(text) - _HEAD - _TAIL
+        remark = f"[{left_out:,} characters left out; the full text is in {file}]"
+        return f"{text[:_HEAD]}\n{remark}\n{text[-_TAIL:]}"
 
     def _write(self, data: bytes, suffix: str) -> str:
         """Write a new file; returns its path, or why there is none."""

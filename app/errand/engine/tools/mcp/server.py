@@ -349,10 +349,10 @@ def login_text(spec: ServerSpec, failure: LoginNeeded) -> str:
     """Return what a person does about a refusal."""
     if has_own_login(dict(spec.headers)):
         return f"{failure} It does not take the key in its header Authorization."
-    way = f"errand mcp login {spec.name}, or Sign in on the page Tools of the settings"
+    advice = f"errand mcp login {spec.name}, or Sign in on the page Tools of the settings"
     if failure.status == 401:
-        return f"{failure} It needs your sign-in ({way}), or a key in a header."
-    return f"{failure} It needs a sign-in with more rights ({way})."
+        return f"{failure} It needs your sign-in ({advice}), or a key in a header."
+    return f"{failure} It needs a sign-in with more rights ({advice})."
 
 
 async def _no_token(refused: str) -> str:

@@ -98,7 +98,7 @@ class McpTool:
         server = self._server
         try:
             connection = await until_cancelled(server.connected(), cancel)
-            now = next((one for one in connection.tools.tools if one.own_name == self._tool.own_name), None)
+            now = next((listed for listed in connection.tools.tools if listed.own_name == self._tool.own_name), None)
             if now is None or now.fingerprint != self._tool.fingerprint:
                 raise ToolError(
                     f"The server {server.spec.name} has changed this tool meanwhile, so it was not called. Look at its "
@@ -148,17 +148,17 @@ class McpResources:
         return {key: value for key, value in arguments.items() if value is not None}
 
     def access(self, arguments: JsonObject) -> Access:
-        wanted = decode(arguments, ResourceArguments)
-        if wanted.operation == "list":
+        request = decode(arguments, ResourceArguments)
+        if request.operation == "list":
             return Access("free", "List the resources of servers")
-        server = self._server(wanted.server)
-        text = f"Read {wanted.uri[:500]} from the server {server.spec.name}"
+        server = self._server(request.server)
+        text = f"Read {request.uri[:500]} from the server {server.spec.name}"
         return Access(
             "run",
             text,
             operation=CALL,
             service=f"{server.spec.id}/{RESOURCES}",
-            preview=wanted.uri,
+            preview=request.uri,
             basis=RESOURCES,
             service_tools=_identities(server),
         )
@@ -169,13 +169,13 @@ class McpResources:
     async def execute(
         self, call_id: str, arguments: JsonObject, cancel: CancelSignal, on_update: OnUpdate
     ) -> ToolResult:
-        wanted = decode(arguments, ResourceArguments)
-        if wanted.operation == "list":
-            return await until_cancelled(self._list(wanted.server), cancel)
-        server = self._server(wanted.server)
+        request = decode(arguments, ResourceArguments)
+        if request.operation == "list":
+            return await until_cancelled(self._list(request.server), cancel)
+        server = self._server(request.server)
         try:
             connection = await until_cancelled(server.connected(), cancel)
-            contents = await connection.read_resource(wanted.uri, server.spec.timeout_s, cancel)
+            contents = await connection.read_resource(request.uri, server.spec.timeout_s, cancel)
         except EngineError as error:
             raise _failure(error, server, cancel, self._context.redactor) from error
         reader = ContentReader(self._context.output_dir, call_id)
@@ -192,7 +192,7 @@ class McpResources:
             except EngineError as error:
                 lines.append(f"{server.spec.name}: {self._context.redactor(str(error))}")
                 continue
-            lines += [f"{server.spec.name}: {_resource_line(one)}" for one in resources[:_MAX_RESOURCES]]
+            lines += [f"{server.spec.name}: {_resource_line(resource)}" for resource in resources[:_MAX_RESOURCES]]
             if len(resources) > _MAX_RESOURCES:
                 lines.append(f"{server.spec.name}: {len(resources) - _MAX_RESOURCES} more")
         return hidden(

@@ -78,9 +78,9 @@ class ProposeMemory:
         )
 
     def access(self, arguments: JsonObject) -> Access:
-        wanted = decode(arguments, ProposeMemoryArguments)
+        request = decode(arguments, ProposeMemoryArguments)
         # Nobody is told before a person has accepted it, so there is nothing to ask about now.
-        return Access("free", f"Propose to remember “{wanted.text[:_MAX_QUOTED_LENGTH]}”")
+        return Access("free", f"Propose to remember “{request.text[:_MAX_QUOTED_LENGTH]}”")
 
     def allow(self, call_id: str, access: Access) -> None:
         """Does nothing: the call accesses nothing."""
@@ -88,9 +88,9 @@ class ProposeMemory:
     async def execute(
         self, call_id: str, arguments: JsonObject, cancel: CancelSignal, on_update: OnUpdate
     ) -> ToolResult:
-        wanted = decode(arguments, ProposeMemoryArguments)
+        request = decode(arguments, ProposeMemoryArguments)
         try:
-            proposal = await self._context.propose_fact(wanted.text, wanted.scope)
+            proposal = await self._context.propose_fact(request.text, request.scope)
         except EngineError as error:
             raise ToolError(str(error)) from error
         match proposal:

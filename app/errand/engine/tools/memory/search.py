@@ -82,9 +82,9 @@ class SearchMemory:
         )
 
     def access(self, arguments: JsonObject) -> Access:
-        wanted = decode(arguments, SearchMemoryArguments)
+        request = decode(arguments, SearchMemoryArguments)
         # It reads the engine's own record, which no rule about paths covers.
-        return Access("free", f"Search all conversations for “{wanted.query[:_MAX_QUERY_LENGTH]}”")
+        return Access("free", f"Search all conversations for “{request.query[:_MAX_QUERY_LENGTH]}”")
 
     def allow(self, call_id: str, access: Access) -> None:
         """Nothing to keep: a search has no effects."""
@@ -92,28 +92,28 @@ class SearchMemory:
     async def execute(
         self, call_id: str, arguments: JsonObject, cancel: CancelSignal, on_update: OnUpdate
     ) -> ToolResult:
-        wanted = decode(arguments, SearchMemoryArguments)
-        query = clean_output(wanted.query[:_MAX_QUERY_LENGTH].encode("utf-8", "replace"))
+        request = decode(arguments, SearchMemoryArguments)
+        query = clean_output(request.query[:_MAX_QUERY_LENGTH].encode("utf-8", "replace"))
         if not any(letter.isalnum() for letter in query):
             raise ToolError("The query has no word. Give a few telling words.")
         where = MemoryFilter(
-            folders=(str(self._context.workspace),) if wanted.this_folder else (),
-            roles=tuple(role for kind in wanted.kinds for role in _ROLES[kind]),
-            after=_day(wanted.after),
-            before=_day(wanted.before),
+            folders=(str(self._context.workspace),) if request.this_folder else (),
+            roles=tuple(role for kind in request.kinds for role in _ROLES[kind]),
+            after=_day(request.after),
+            before=_day(request.before),
         )
-        found = await self._context.find_in_memory(
-            MemorySearchParams(text=query, limit=wanted.limit, where=where), cancel
+        result = await self._context.find_in_memory(
+            MemorySearchParams(text=query, limit=request.limit, where=where), cancel
         )
         if cancel.is_set:
             raise ToolError("Operation aborted")
-        remark = f" ({found.remark})" if found.remark else ""
-        if not found.hits:
+        remark = f" ({result.remark})" if result.remark else ""
+        if not result.hits:
             return text_result(f"Nothing was found. Try other words, or fewer conditions.{remark}", "nothing found")
-        text = "\n\n".join(_hit_text(number, hit) for number, hit in enumerate(found.hits, 1))
-        count = f"{len(found.hits)} {'hit' if len(found.hits) == 1 else 'hits'}"
+        text = "\n\n".join(_hit_text(number, hit) for number, hit in enumerate(result.hits, 1))
+        count = f"{len(result.hits)} {'hit' if len(result.hits) == 1 else 'hits'}"
         details: JsonObject = {
-            "hits": [{"conversation_id": hit.conversation_id, "node_id": hit.node_id} for hit in found.hits]
+            "hits": [{"conversation_id": hit.conversation_id, "node_id": hit.node_id} for hit in result.hits]
         }
         return hidden(
             text_result(f"{count}, the best first{remark}:\n\n{text}", count, details), self._context.redactor

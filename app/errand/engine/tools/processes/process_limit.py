@@ -106,8 +106,10 @@ class ProcessLimit:
         if len(running) <= self.max_processes:
             return []
         oldest_first = sorted(running, key=lambda entry: (entry.started, entry.pid))
-        beyond = oldest_first[self.max_processes :]
-        return [entry for entry in beyond if (entry.pid, entry.started) not in self.spared and not _is_of_engine(entry)]
+        youngest = oldest_first[self.max_processes :]
+        return [
+            entry for entry in youngest if (entry.pid, entry.started) not in self.spared and not _is_of_engine(entry)
+        ]
 
 
 def _is_of_engine(entry: ProcessEntry) -> bool:

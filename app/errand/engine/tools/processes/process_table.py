@@ -119,21 +119,21 @@ class ProcTable:
     """Walks down from this process, so the cost depends on the task's processes, not on those of the machine."""
 
     def find(self, marks: tuple[ProcessMark, ...], search: Search) -> list[ProcessEntry]:
-        wanted = {mark.number: mark for mark in marks}
+        marks_by_number = {mark.number: mark for mark in marks}
         own, search.is_whole = os.getsid(0), True
-        found: list[ProcessEntry] = []
+        entries: list[ProcessEntry] = []
         rest: list[tuple[int, ProcessMark | None]] = [(pid, None) for pid in children_of(os.getpid())]
         while rest:
             pid, mark = rest.pop()
             stamp = stamp_of(pid) if mark is None else None
-            if stamp is not None and stamp not in wanted:
+            if stamp is not None and stamp not in marks_by_number:
                 continue  # it belongs to another call, with all its descendants
             entry = entry_of(pid)
             if entry is None:
                 search.is_whole = False
                 continue
             if mark is None:
-                mark = wanted[stamp] if stamp is not None else _mark_of(entry, wanted)
+                mark = marks_by_number[stamp] if stamp is not None else _mark_of(entry, marks_by_number)
             if mark is not None:
                 entry = replace(entry, call=mark.number)
                 note_process(mark, pid, entry.started)
@@ -141,24 +141,24 @@ class ProcTable:
                     note_session(mark, entry.session, mark.began)
                 if search.finds(entry):
                     entry = replace(entry, group=0) if search.spared else entry  # it may be that of one of them
-                    found.append(entry)
+                    entries.append(entry)
                     search.on_found(entry)
             if mark is not None or entry.session != own:
                 children = children_of(pid)
                 rest.extend((child, mark) for child in children)
                 if not children:
                     search.check(pid, entry)
-        return found
+        return entries
 
     def find_marked(self, variables: frozenset[str], search: Search) -> list[ProcessEntry]:
-        wanted = {variable.encode() for variable in variables}
-        found: list[ProcessEntry] = []
+        names = {variable.encode() for variable in variables}
+        entries: list[ProcessEntry] = []
         for pid in (int(name) for name in os.listdir("/proc") if name.isdecimal()):
-            entry = entry_of(pid) if not wanted.isdisjoint(_environment(pid)) else None
+            entry = entry_of(pid) if not names.isdisjoint(_environment(pid)) else None
             if entry and entry.pid != os.getpid():
-                found.append(replace(entry, group=0))
-                search.on_found(found[-1])
-        return found
+                entries.append(replace(entry, group=0))
+                search.on_found(entries[-1])
+        return entries
 
     def name(self, pid: int) -> str:
         return display_name([part.decode("utf-8", "replace") for part in _read(f"/proc/{pid}/cmdline").split(b"\0")])
@@ -215,14 +215,14 @@ def is_tool_process(entry: ProcessEntry) -> bool:
     return is_offered and entry.parent == os.getpid() and entry.session != os.getsid(0)
 
 
-def _mark_of(entry: ProcessEntry, wanted: Mapping[int, ProcessMark]) -> ProcessMark | None:
+def _mark_of(entry: ProcessEntry, marks_by_number: Mapping[int, ProcessMark]) -> ProcessMark | None:
     """The matching mark of a process that does not have our limit, found by its other marks."""
     if entry.session == os.getsid(0):
         return None
     numbers = recorded_calls(entry.pid, entry.started, entry.session) | set(_numbers_in(_environment(entry.pid)))
     if numbers:
-        return next((wanted[number] for number in numbers if number in wanted), None)
-    marks = tuple(wanted.values())
+        return next((marks_by_number[number] for number in numbers if number in marks_by_number), None)
+    marks = tuple(marks_by_number.values())
     return marks[-1] if marks and is_tool_process(entry) and may_belong_to(marks, entry.started) else None
 
 
@@ -312,7 +312,7 @@ def _variables(process: psutil.Process) -> set[str]:
 
 
 def _with_descendants(roots: list[tuple[psutil.Process, int]], search: Search) -> list[ProcessEntry]:
-    found: dict[int, ProcessEntry] = {}
+    below: dict[int, ProcessEntry] = {}
     for root, call in roots:
         try:
             family = [root, *root.children(recursive=True)]
@@ -324,7 +324,7 @@ def _with_descendants(roots: list[tuple[psutil.Process, int]], search: Search) -
                 entry = ProcessEntry(process.pid, process.ppid(), process.create_time(), zombie, call=call)
             except psutil.Error:
                 continue
-            if process.pid not in found and search.finds(entry):
-                found[process.pid] = entry
+            if process.pid not in below and search.finds(entry):
+                below[process.pid] = entry
                 search.on_found(entry)
-    return list(found.values())
+    return list(below.values())

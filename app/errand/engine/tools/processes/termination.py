@@ -107,9 +107,9 @@ def alive(task_id: str) -> int:
 
 def running(of: tuple[ProcessMark, ...]) -> tuple[EndedProcess, ...]:
     """The running processes with one of the marks."""
-    found = (entry for entry in process_table().find(of, Search()) if not entry.zombie) if of else ()
+    entries = (entry for entry in process_table().find(of, Search()) if not entry.zombie) if of else ()
     # Without a name, it has just ended.
-    return tuple(_ended_process(entry, name) for entry in found if (name := process_table().name(entry.pid)))
+    return tuple(_ended_process(entry, name) for entry in entries if (name := process_table().name(entry.pid)))
 
 
 def identities(of: tuple[ProcessMark, ...]) -> frozenset[tuple[int, float]]:
@@ -231,7 +231,7 @@ class _Termination:
     async def run(self) -> tuple[EndedProcess, ...]:
         loop = asyncio.get_running_loop()
         started = loop.time()
-        empty, shown, pause, left = 0, 0, _MIN_PAUSE_S, list[ProcessEntry]()
+        empty, last_count, pause, left = 0, 0, _MIN_PAUSE_S, list[ProcessEntry]()
         forced = False
         while empty < 2:
             age = loop.time() - started
@@ -240,8 +240,8 @@ class _Termination:
                 self.search.on_found = self._stop
             left = await asyncio.to_thread(self._kill_until_none_new if forced else self._terminate_all)
             count = sum(not entry.zombie and self._is_shown(entry) for entry in left)
-            if count != shown:
-                self.on_progress(shown := count)
+            if count != last_count:
+                self.on_progress(last_count := count)
             if age > PATIENCE_S or (left and all(entry.pid in self.denied for entry in left)):
                 break
             empty = 0 if left or not self.search.is_whole else empty + 1
@@ -256,8 +256,8 @@ class _Termination:
         return without_sandbox(self.seen.values())
 
     def _is_shown(self, entry: ProcessEntry) -> bool:
-        known = self.seen.get((entry.pid, entry.started))
-        return known is None or known.name != SANDBOX
+        recorded = self.seen.get((entry.pid, entry.started))
+        return recorded is None or recorded.name != SANDBOX
 
     def _terminate_all(self) -> list[ProcessEntry]:
         left = self._scan()

@@ -173,18 +173,18 @@ def write_on_signal(paths: Paths) -> None:
 def take_report(paths: Paths) -> Condition | None:
     """Collect the report of the previous engine, once: for the log, a file for the doctor, and people."""
     try:
-        found = paths.stall.stat()
+        status = paths.stall.stat()
         with paths.stall.open("rb") as file:
-            file.seek(max(0, found.st_size - _MAX_REPORT_BYTES))
+            file.seek(max(0, status.st_size - _MAX_REPORT_BYTES))
             report = file.read(_MAX_REPORT_BYTES).decode("utf-8", "replace")
     except OSError:
         return None
     if ENDED not in report:
         return None
-    place = _innermost_frame(report)
-    text = f"The engine stood still and was ended{f': {place}' if place else ''}."
+    frame = _innermost_frame(report)
+    text = f"The engine stood still and was ended{f': {frame}' if frame else ''}."
     _logger.error("%s\n%s", text, report)
-    since = datetime.fromtimestamp(found.st_mtime, UTC)
+    since = datetime.fromtimestamp(status.st_mtime, UTC)
     paths.last_stall.write_text(f"{since:%Y-%m-%d %H:%M} UTC: {text}\n\n{report}", encoding="utf-8")
     advice = (
         f"Its tasks were interrupted and can be resumed. Where it stood is in {paths.last_stall}: please report it."

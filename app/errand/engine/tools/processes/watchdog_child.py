@@ -178,7 +178,9 @@ class _Tools:
         table = _processes()
         own = table[engine].session if engine in table else 0
         roots = {
-            pid for pid, one in table.items() if one.parent == engine and one.session != own and pid != os.getpid()
+            pid
+            for pid, process in table.items()
+            if process.parent == engine and process.session != own and pid != os.getpid()
         }
         self.seen |= {(pid, table[pid].started) for pid in _with_descendants(roots, table)}
 
@@ -188,27 +190,27 @@ class _Tools:
         empty = 0
         while empty < _EMPTY_SCANS and time.monotonic() < give_up_at:
             table = _processes()
-            found = _with_descendants({pid for pid, one in table.items() if self._has(pid, one, table)}, table)
+            pids = _with_descendants({pid for pid, process in table.items() if self._has(pid, process, table)}, table)
             # An ended process that nobody reaps does not count: not every init process reaps.
-            found = {pid for pid in found if not table[pid].is_zombie}
-            for pid in found:
+            pids = {pid for pid in pids if not table[pid].is_zombie}
+            for pid in pids:
                 self._end(pid, table[pid])
             is_outrun = self._kill_until_none_new(set(table), give_up_at)
-            empty = 0 if found or is_outrun else empty + 1
+            empty = 0 if pids or is_outrun else empty + 1
             time.sleep(_PAUSE_S)
 
-    def _kill_until_none_new(self, known: set[int], give_up_at: float) -> bool:
+    def _kill_until_none_new(self, killed: set[int], give_up_at: float) -> bool:
         """End new processes. True if there were any: a fork loop can outrun a full scan."""
         is_one, quiet = False, 0
         while quiet < _QUIET_SCANS and time.monotonic() < give_up_at:
-            new = _pids() - known
+            new = _pids() - killed
             quiet = 0 if new else quiet + 1
             for pid in sorted(new, reverse=True):
                 process = _process(pid)
                 if process is not None and self._has(pid, process, _leader(process)):
                     self._end(pid, process)
                     is_one = True
-            known |= new
+            killed |= new
         return is_one
 
     def _end(self, pid: int, process: _Process) -> None:
@@ -236,8 +238,8 @@ class _Tools:
 
 def _processes() -> dict[int, _Process]:
     """All processes of the machine except this one."""
-    found = ((pid, _process(pid)) for pid in _pids())
-    return {pid: process for pid, process in found if process is not None}
+    processes = ((pid, _process(pid)) for pid in _pids())
+    return {pid: process for pid, process in processes if process is not None}
 
 
 def _leader(process: _Process) -> dict[int, _Process]:
@@ -259,11 +261,11 @@ def _process(pid: int) -> _Process | None:
 
 
 def _with_descendants(roots: set[int], table: dict[int, _Process]) -> set[int]:
-    found: set[int] = set()
+    descendants: set[int] = set()
     while roots:
-        found |= roots
-        roots = {pid for pid, one in table.items() if one.parent in roots} - found
-    return found
+        descendants |= roots
+        roots = {pid for pid, process in table.items() if process.parent in roots} - descendants
+    return descendants
 
 
 def _split_variable(entry: str) -> tuple[str, str, str]:

@@ -215,15 +215,15 @@ class PythonSession:
 
     async def _ready(self, context: ToolContext, cancel: CancelSignal) -> str:
         """Start a process if none is there, or if this task's has to be another; the news about it."""
-        place = await asyncio.to_thread(_place_of, context)
+        surroundings = await asyncio.to_thread(_place_of, context)
         process = self._process
         if process is not None and process.child.exit.done():
             await self._end(_how_it_ended(process.child.exit.result()))
-        elif process is not None and process.place != place:
+        elif process is not None and process.place != surroundings:
             await self._end("the workspace, the network or the sandbox of the conversation changed")
         if self._process is not None:
             return ""
-        started = await until_cancelled(self._started(context, place), cancel)
+        started = await until_cancelled(self._started(context, surroundings), cancel)
         if self._is_closed:
             await _end(started)
             raise ToolError(_CLOSED)
@@ -249,8 +249,8 @@ class PythonSession:
         for pipe in (process.child.stdout, process.child.stderr):
             pipe.read_available()
         exit_code: int | None = None
-        given = None if answer.cancelled() else answer.result()
-        if given is None:
+        received = None if answer.cancelled() else answer.result()
+        if received is None:
             exit_code = await self._lose(process, end)
             end = "died" if end == "done" else end
         elif end == "cancelled" and await asyncio.to_thread(process.has_started_others):
@@ -260,7 +260,7 @@ class PythonSession:
             await process.sweep.limit.look_now()
         not_kept = await _not_kept(process) if survived else ()
         seconds = time.monotonic() - began
-        return CodeOutcome(end, seconds, given, exit_code=exit_code, not_kept=not_kept, survived=survived)
+        return CodeOutcome(end, seconds, received, exit_code=exit_code, not_kept=not_kept, survived=survived)
 
     async def _lose(self, process: _Process, end: End) -> int | None:
         """End a process that does not answer, or has ended; its exit code if it ended by itself."""

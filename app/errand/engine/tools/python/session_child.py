@@ -179,13 +179,13 @@ def _trace(error: BaseException, name: str, depth: int = 0) -> str:
     here = _trace.__code__.co_filename
     frames = [one for one in traceback.extract_tb(_inside(error.__traceback__, name)) if one.filename != here]
     own = [frame for frame in frames if frame.filename.startswith("<cell ")]
-    kept = [frame for frame in frames if frame in own or frame in frames[-_LIBRARY_FRAMES:]]
-    if len(kept) > _MAX_FRAMES:
-        kept = kept[: _MAX_FRAMES // 2] + kept[-_MAX_FRAMES // 2 :]
-    parts = ["Traceback (most recent call last):\n"] if kept else []
-    if len(kept) < len(frames):
-        parts.append(f"  [{len(frames) - len(kept)} frames left out]\n")
-    parts += traceback.format_list(kept)
+    chosen = [frame for frame in frames if frame in own or frame in frames[-_LIBRARY_FRAMES:]]
+    if len(chosen) > _MAX_FRAMES:
+        chosen = chosen[: _MAX_FRAMES // 2] + chosen[-_MAX_FRAMES // 2 :]
+    parts = ["Traceback (most recent call last):\n"] if chosen else []
+    if len(chosen) < len(frames):
+        parts.append(f"  [{len(frames) - len(chosen)} frames left out]\n")
+    parts += traceback.format_list(chosen)
     return causes + "".join(parts + traceback.format_exception_only(type(error), error)).rstrip("\n")
 
 

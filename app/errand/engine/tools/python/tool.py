@@ -97,15 +97,15 @@ class Python:
         )
 
     def access(self, arguments: JsonObject) -> Access:
-        wanted = decode(arguments, PythonArguments)
-        if not wanted.code:
+        request = decode(arguments, PythonArguments)
+        if not request.code:
             return Access("free", "Start a new session of Python: its variables are lost")
         return Access(
             "run",
             f"Run Python code in {self._context.workspace}",
             operation="code" if self._context.sandbox is not None else "",
-            content=hashlib.sha256(wanted.code.encode("utf-8", "surrogatepass")).hexdigest(),
-            code=wanted.code,
+            content=hashlib.sha256(request.code.encode("utf-8", "surrogatepass")).hexdigest(),
+            code=request.code,
             language="Python",
         )
 
@@ -115,31 +115,31 @@ class Python:
     async def execute(
         self, call_id: str, arguments: JsonObject, cancel: CancelSignal, on_update: OnUpdate
     ) -> ToolResult:
-        wanted = decode(arguments, PythonArguments)
+        request = decode(arguments, PythonArguments)
         allowed = self._allowed.pop(call_id, None)
-        if allowed is not None and allowed.code != wanted.code:
+        if allowed is not None and allowed.code != request.code:
             raise ToolError("The code is not what was allowed.")
-        if not wanted.code and not wanted.reset:
+        if not request.code and not request.reset:
             raise ToolError("There is no code. Give `code`, or `reset` to start a new session.")
         if not self._context.workspace.is_dir():
             raise ToolError(f"The workspace {self._context.workspace} is gone. Tell the person.")
         if cancel.is_set:
             raise ToolError("Operation aborted")
         session = self._context.sessions.get(PythonSession, PythonSession)
-        if wanted.reset:
+        if request.reset:
             await session.reset()
-        if not wanted.code:
+        if not request.code:
             return text_result("The session has ended: all its variables are gone.", "session ended")
         output = self._output(call_id)
         updates = _Updates(on_update, output)
         output.on_output = updates.grew
-        code = wanted.code.encode("utf-8", "replace").decode()
+        code = request.code.encode("utf-8", "replace").decode()
         try:
-            outcome = await session.run(self._context, code, output, wanted.timeout_secs, cancel)
+            outcome = await session.run(self._context, code, output, request.timeout_secs, cancel)
         finally:
             updates.close()
             output.close()
-        result = _result(output, outcome, wanted.timeout_secs)
+        result = _result(output, outcome, request.timeout_secs)
         return hidden(result, self._context.redactor)
 
     def _output(self, call_id: str) -> CodeOutput:

@@ -136,28 +136,32 @@ class BackgroundCommands:
 
     def get(self, number: str) -> Background:
         """Raises `NotFound`."""
-        found = self._all.get(number)
-        if found is None:
-            known = ", ".join(self._all) or "none"
-            raise NotFound(f"There is no background command {number[:40]!r} in this conversation; there are: {known}.")
-        return found
+        command = self._all.get(number)
+        if command is None:
+            numbers = ", ".join(self._all) or "none"
+            raise NotFound(
+                f"There is no background command {number[:40]!r} in this conversation; there are: {numbers}."
+            )
+        return command
 
     def commands(self) -> tuple[BackgroundCommand, ...]:
-        return tuple(self.describe(one) for one in self._all.values() if one.is_listed)
+        return tuple(self.describe(command) for command in self._all.values() if command.is_listed)
 
-    def describe(self, one: Background) -> BackgroundCommand:
+    def describe(self, command: Background) -> BackgroundCommand:
         """Return the command as it is now."""
-        size = one.output.size
-        data = one.output.read(max(0, size - _LAST_BYTES), _LAST_BYTES)
-        lines = [line for line in one.output.text(data, has_more=one.is_running).split("\n") if line.strip()]
+        size = command.output.size
+        data = command.output.read(max(0, size - _LAST_BYTES), _LAST_BYTES)
+        lines = [line for line in command.output.text(data, has_more=command.is_running).split("\n") if line.strip()]
         last = "\n".join(line[-500:] for line in lines[-_LAST_LINES:])
-        return msgspec.structs.replace(one.shown, size=size, last_lines=last, waits_for_input=self.waits_for_input(one))
+        return msgspec.structs.replace(
+            command.shown, size=size, last_lines=last, waits_for_input=self.waits_for_input(command)
+        )
 
-    def waits_for_input(self, one: Background) -> bool:
-        descriptor = one.child.stdout.descriptor
-        if not one.shown.terminal or not one.is_running or descriptor is None:
+    def waits_for_input(self, command: Background) -> bool:
+        descriptor = command.child.stdout.descriptor
+        if not command.shown.terminal or not command.is_running or descriptor is None:
             return False
-        return terminal.is_read(descriptor, tuple(process.pid for process in termination.running((one.mark,))))
+        return terminal.is_read(descriptor, tuple(process.pid for process in termination.running((command.mark,))))
 
     def take_ended(self) -> list[str]:
         """Return what ended since the last call by itself, or by a person, one line each."""
@@ -185,7 +189,7 @@ class BackgroundCommands:
 
         `on_end` is called when its processes have ended.
         """
-        if sum(one.is_running for one in self._all.values()) >= MAX_RUNNING_COMMANDS:
+        if sum(command.is_running for command in self._all.values()) >= MAX_RUNNING_COMMANDS:
             raise ToolError(f"{MAX_RUNNING_COMMANDS} background commands run in this conversation. Stop one first.")
         adopt_orphans()
         sandbox = await self._sandbox(context)
@@ -214,7 +218,7 @@ class BackgroundCommands:
             if isinstance(error, ConfigurationError | FolderNotAnswering | OSError | ValueError):
                 raise ToolError(f"The command could not be started: {error}") from error
             raise
-        shown = BackgroundCommand(
+        described = BackgroundCommand(
             id=number,
             conversation_id=self._conversation_id,
             task_id=context.task_id,
@@ -224,7 +228,7 @@ class BackgroundCommands:
             terminal=pty,
         )
         one = self._all[number] = Background(
-            shown,
+            described,
             mark,
             child,
             output,
@@ -241,94 +245,96 @@ class BackgroundCommands:
         self._changed()
         return one
 
-    async def stop(self, one: Background, by: str) -> BackgroundCommand:
+    async def stop(self, command: Background, by: str) -> BackgroundCommand:
         """End it and all its processes, and wait for that."""
-        await self._end(one, by)
-        return self.describe(one)
+        await self._end(command, by)
+        return self.describe(command)
 
-    def type(self, one: Background, data: bytes) -> None:
+    def type(self, command: Background, data: bytes) -> None:
         """Raises `ToolError`, also if it has no terminal or does not read."""
-        descriptor = one.child.stdout.descriptor
-        if not one.shown.terminal:
-            raise ToolError(f"Background command {one.shown.id} has no terminal: start it with pty.")
-        if not one.is_running or descriptor is None:
-            raise ToolError(f"Background command {one.shown.id} has ended.")
+        descriptor = command.child.stdout.descriptor
+        if not command.shown.terminal:
+            raise ToolError(f"Background command {command.shown.id} has no terminal: start it with pty.")
+        if not command.is_running or descriptor is None:
+            raise ToolError(f"Background command {command.shown.id} has ended.")
         try:
             written = os.write(descriptor, data)
         except OSError as error:
-            raise ToolError(f"Background command {one.shown.id} does not read its input.") from error
+            raise ToolError(f"Background command {command.shown.id} does not read its input.") from error
         if written < len(data):
             raise ToolError(f"Only {written:,} of {len(data):,} bytes were typed: the command does not read them.")
 
-    async def new_output(self, one: Background, wait_s: float, cancel: CancelSignal) -> str:
+    async def new_output(self, command: Background, wait_s: float, cancel: CancelSignal) -> str:
         """Return what it printed since the last call, waiting for it, or for its end, for at most `wait_s` seconds."""
-        if wait_s > 0 and one.is_running and one.watched is not None:
-            if one.output.size == one.read_to:
-                one.output.grew.clear()
-                await _first(one.output.grew, wait_s, cancel)
-            await asyncio.wait([one.watched], timeout=min(wait_s, _SETTLE_S))  # most write more than once
-        start, end = one.read_to, one.output.size
-        one.read_to = end
+        if wait_s > 0 and command.is_running and command.watched is not None:
+            if command.output.size == command.read_to:
+                command.output.grew.clear()
+                await _first(command.output.grew, wait_s, cancel)
+            await asyncio.wait([command.watched], timeout=min(wait_s, _SETTLE_S))  # most write more than once
+        start, end = command.read_to, command.output.size
+        command.read_to = end
         # The limit is one of what a terminal would show, not of what was drawn over.
-        size, read = end - start, one.output.read
+        size, read = end - start, command.output.read
         if size <= _MAX_DRAWN_BYTES:
-            shown = drawn(read(start, size))
-            if len(shown) <= LIMIT:
-                return one.output.text(shown, has_more=one.is_running)
-            head, tail, size = shown, shown, len(shown)
+            text = drawn(read(start, size))
+            if len(text) <= LIMIT:
+                return command.output.text(text, has_more=command.is_running)
+            head, tail, size = text, text, len(text)
         else:
             half = _MAX_DRAWN_BYTES // 2
             head, tail = drawn(read(start, half)), drawn(read(end - half, half))
         head, tail = head[: LIMIT // 3], tail[-2 * LIMIT // 3 :]
         left_out = size - len(head) - len(tail)
-        remark = f"[{left_out:,} bytes left out; the full output is in {one.output.path}]"
-        return "\n".join((one.output.text(head, has_more=True), remark, one.output.text(tail, has_more=one.is_running)))
+        remark = f"[{left_out:,} bytes left out; the full output is in {command.output.path}]"
+        return "\n".join(
+            (command.output.text(head, has_more=True), remark, command.output.text(tail, has_more=command.is_running))
+        )
 
-    def piece(self, one: Background, offset: int) -> tuple[str, int, int]:
+    def piece(self, command: Background, offset: int) -> tuple[str, int, int]:
         """The text from a byte on, the size so far, and where to continue."""
-        size = one.output.size
+        size = command.output.size
         start = max(0, size + offset) if offset < 0 else min(offset, size)
-        data = one.output.read(start, _PIECE)
-        return one.output.text(data, has_more=one.is_running), size, start + len(data)
+        data = command.output.read(start, _PIECE)
+        return command.output.text(data, has_more=command.is_running), size, start + len(data)
 
-    def show(self, one: Background) -> None:
+    def show(self, command: Background) -> None:
         """Let people see one for which a call waits."""
-        if not one.is_listed:
-            one.is_listed = True
+        if not command.is_listed:
+            command.is_listed = True
             self._changed()
 
-    def hand_over(self, one: Background) -> None:
+    def hand_over(self, command: Background) -> None:
         """No call waits for it any more: it goes on in the background."""
-        one.is_awaited = False
-        self.show(one)
+        command.is_awaited = False
+        self.show(command)
 
-    def forget(self, one: Background) -> None:
+    def forget(self, command: Background) -> None:
         """Drop one that has ended."""
-        if self._all.pop(one.shown.id, None) is not None:
-            one.output.close()
-            if one.is_listed:
+        if self._all.pop(command.shown.id, None) is not None:
+            command.output.close()
+            if command.is_listed:
                 self._changed()
 
     async def close(self) -> None:
         self._is_closed = True
-        for one in self._all.values():
-            one.unsubscribe()
-            if one.is_running and not one.shown.stopped_by:
-                one.shown = msgspec.structs.replace(one.shown, stopped_by="the end of the conversation")
+        for command in self._all.values():
+            command.unsubscribe()
+            if command.is_running and not command.shown.stopped_by:
+                command.shown = msgspec.structs.replace(command.shown, stopped_by="the end of the conversation")
         await self._sweep.end()
         await asyncio.gather(*self._stops, *(one.watched for one in self._all.values() if one.watched is not None))
         if self._timer is not None:
             self._timer.cancel()
-        for one in self._all.values():
-            one.output.close()
+        for command in self._all.values():
+            command.output.close()
         self._all.clear()
 
-    async def _end(self, one: Background, by: str) -> tuple[EndedProcess, ...]:
-        if one.is_running and not one.shown.stopped_by:
-            one.shown = msgspec.structs.replace(one.shown, stopped_by=by)
-        ended = await self._sweep.end(one.mark)
-        if one.watched is not None:
-            await asyncio.shield(one.watched)
+    async def _end(self, command: Background, by: str) -> tuple[EndedProcess, ...]:
+        if command.is_running and not command.shown.stopped_by:
+            command.shown = msgspec.structs.replace(command.shown, stopped_by=by)
+        ended = await self._sweep.end(command.mark)
+        if command.watched is not None:
+            await asyncio.shield(command.watched)
         return ended
 
     async def _sandbox(self, context: ToolContext) -> CommandSandbox | None:
@@ -351,41 +357,41 @@ class BackgroundCommands:
         finally:
             launch.close()
 
-    def _on_cancel(self, one: Background, cancel: CancelSignal) -> None:
+    def _on_cancel(self, command: Background, cancel: CancelSignal) -> None:
         cause = cancel.cause
-        if cause is not None and cause.kind == "user" and one.is_running:
-            stop = asyncio.get_running_loop().create_task(self._end(one, cause.by or "a person"))
+        if cause is not None and cause.kind == "user" and command.is_running:
+            stop = asyncio.get_running_loop().create_task(self._end(command, cause.by or "a person"))
             self._stops.add(stop)
             stop.add_done_callback(self._stops.discard)
-            one.of_task.join(stop)
+            command.of_task.join(stop)
 
-    async def _watch(self, one: Background) -> None:
-        code = await one.child.exit
-        one.child.stdout.read_available()
-        if not one.child.stdout.ended.done():
-            await asyncio.wait([one.child.stdout.ended], timeout=_DRAIN_S)
-        await self._sweep.end(one.mark)
-        one.child.stdout.read_available()
-        one.child.stdout.discard()
-        marks.forget((one.mark,))
-        if one.sandbox is not None:
-            await one.sandbox.after(has_background=False)
-        if one.on_end is not None:
-            await one.on_end()
-        exit_code = None if one.shown.stopped_by else code
-        one.shown = msgspec.structs.replace(one.shown, ended_at=datetime.now(UTC), exit_code=exit_code)
-        one.output.finish()
-        one.unsubscribe()
-        if not one.is_awaited:
-            self._ended.append(ended_line(one.shown))
+    async def _watch(self, command: Background) -> None:
+        code = await command.child.exit
+        command.child.stdout.read_available()
+        if not command.child.stdout.ended.done():
+            await asyncio.wait([command.child.stdout.ended], timeout=_DRAIN_S)
+        await self._sweep.end(command.mark)
+        command.child.stdout.read_available()
+        command.child.stdout.discard()
+        marks.forget((command.mark,))
+        if command.sandbox is not None:
+            await command.sandbox.after(has_background=False)
+        if command.on_end is not None:
+            await command.on_end()
+        exit_code = None if command.shown.stopped_by else code
+        command.shown = msgspec.structs.replace(command.shown, ended_at=datetime.now(UTC), exit_code=exit_code)
+        command.output.finish()
+        command.unsubscribe()
+        if not command.is_awaited:
+            self._ended.append(ended_line(command.shown))
         self._drop_old()
         self._changed()
 
     def _drop_old(self) -> None:
-        ended = [one for one in self._all.values() if not one.is_running and not one.is_awaited]
-        for one in ended[:-MAX_RUNNING_COMMANDS]:
-            del self._all[one.shown.id]
-            one.output.close()
+        ended = [command for command in self._all.values() if not command.is_running and not command.is_awaited]
+        for old in ended[:-MAX_RUNNING_COMMANDS]:
+            del self._all[old.shown.id]
+            old.output.close()
 
     def _changed(self) -> None:
         if self._timer is not None:

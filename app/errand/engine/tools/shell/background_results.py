@@ -30,12 +30,12 @@ _NO_TIMEOUT = "Read what is new with action output, end it with action stop."
 def input_access(number: str, text: str, keys: tuple[str, ...], *, has_sandbox: bool) -> Access:
     """Return the effects of typing: a command for a shell may be typed, so it is judged as code. Keys that only
     interrupt are free."""
-    shown = f"background command {number}"
+    name = f"background command {number}"
     if not text and all(key.lower() in HARMLESS for key in keys):
-        return Access("free", f"Interrupt {shown}")
+        return Access("free", f"Interrupt {name}")
     code = text + "".join(f"<{key}>" for key in keys)
     operation = "code" if has_sandbox else ""
-    return Access("run", f"Type into {shown}", code=code, language=TYPED, operation=operation)
+    return Access("run", f"Type into {name}", code=code, language=TYPED, operation=operation)
 
 
 def found(background: BackgroundCommands, number: str) -> Background:
@@ -45,56 +45,56 @@ def found(background: BackgroundCommands, number: str) -> Background:
         raise ToolError(str(error)) from error
 
 
-async def started(background: BackgroundCommands, one: Background, cancel: CancelSignal) -> ToolResult:
-    output = await background.new_output(one, _FIRST_S, cancel)
-    shown = one.shown
-    if not one.is_running:
+async def started(background: BackgroundCommands, command: Background, cancel: CancelSignal) -> ToolResult:
+    output = await background.new_output(command, _FIRST_S, cancel)
+    described = command.shown
+    if not command.is_running:
         background.take_ended()
-        return _result(background, one, output, ended_line(shown))
-    head = f"[background {shown.id} runs in {shown.working_dir}. {_NO_TIMEOUT}]"
-    return replace(_result(background, one, output, head), summary=f"background {shown.id}")
+        return _result(background, command, output, ended_line(described))
+    head = f"[background {described.id} runs in {described.working_dir}. {_NO_TIMEOUT}]"
+    return replace(_result(background, command, output, head), summary=f"background {described.id}")
 
 
 async def finished(
-    background: BackgroundCommands, one: Background, timeout_s: float, cancel: CancelSignal
+    background: BackgroundCommands, command: Background, timeout_s: float, cancel: CancelSignal
 ) -> ToolResult:
     """Wait for a command in a terminal that is not in the background.
 
     While it waits for input, people can type into it. If nobody does, it goes on in the background, where the agent
     can type too.
     """
-    assert one.watched is not None
+    assert command.watched is not None
     until = time.monotonic() + timeout_s
     why = ""
-    input_wait = _InputWait(background, one)
-    unsubscribe = cancel.subscribe(one.output.grew.set)
+    input_wait = _InputWait(background, command)
+    unsubscribe = cancel.subscribe(command.output.grew.set)
     try:
-        while one.is_running and not why:
-            await asyncio.wait([one.watched], timeout=_LOOK_S)
+        while command.is_running and not why:
+            await asyncio.wait([command.watched], timeout=_LOOK_S)
             if cancel.is_set:
                 why = "Operation aborted"
             elif time.monotonic() > until:
-                why = f"Timed out after {timeout_s:g} s{_WAITED if background.waits_for_input(one) else ''}"
+                why = f"Timed out after {timeout_s:g} s{_WAITED if background.waits_for_input(command) else ''}"
             elif input_wait.is_over():
-                background.hand_over(one)
-                output = await background.new_output(one, 0, cancel)
-                head = f"[it waits for input, and goes on as background {one.shown.id}: {_TYPE_OR_STOP}]"
-                return replace(_result(background, one, output, head), summary="waits for input")
+                background.hand_over(command)
+                output = await background.new_output(command, 0, cancel)
+                head = f"[it waits for input, and goes on as background {command.shown.id}: {_TYPE_OR_STOP}]"
+                return replace(_result(background, command, output, head), summary="waits for input")
         if why:
-            await background.stop(one, "the timeout")
-        output = await background.new_output(one, 0, cancel)
+            await background.stop(command, "the timeout")
+        output = await background.new_output(command, 0, cancel)
     except asyncio.CancelledError:
-        await background.stop(one, "the task")
+        await background.stop(command, "the task")
         raise
     finally:
         unsubscribe()
-        if not one.is_running:
-            background.forget(one)
+        if not command.is_running:
+            background.forget(command)
     if why:
         raise ToolError(f"{why}.\nOutput so far:\n{output.strip()}", why.partition(" after")[0])
-    code = one.shown.exit_code
+    code = command.shown.exit_code
     text = "\n".join(part for part in (output.strip() or "(no output)", exit_remark(code or 0)) if part)
-    seconds = (one.shown.ended_at - one.shown.started_at).total_seconds() if one.shown.ended_at else 0.0
+    seconds = (command.shown.ended_at - command.shown.started_at).total_seconds() if command.shown.ended_at else 0.0
     details: JsonObject = {"stdout": output, "exit_code": code, "duration_ms": round(seconds * 1000)}
     return ToolResult((Text(text),), details, f"exit {code}", is_error=code != 0)
 
@@ -102,9 +102,9 @@ async def finished(
 class _InputWait:
     """Return how long a command has waited for input without printing anything; people see it from the beginning."""
 
-    def __init__(self, background: BackgroundCommands, one: Background) -> None:
+    def __init__(self, background: BackgroundCommands, command: Background) -> None:
         self._background = background
-        self._one = one
+        self._one = command
         self._size = -1
         self._since = self._next_look = time.monotonic()
 
@@ -122,45 +122,52 @@ class _InputWait:
         return now - self._since >= _PATIENCE_S
 
 
-async def read(background: BackgroundCommands, one: Background, wait_s: float, cancel: CancelSignal) -> ToolResult:
-    output = await background.new_output(one, wait_s, cancel)
+async def read(background: BackgroundCommands, command: Background, wait_s: float, cancel: CancelSignal) -> ToolResult:
+    output = await background.new_output(command, wait_s, cancel)
     if cancel.is_set:
         raise ToolError("Operation aborted")
-    if one.is_running:
-        waits = ", and waits for input" if background.waits_for_input(one) else ""
-        return _result(background, one, output, f"[background {one.shown.id} is running{waits}]")
+    if command.is_running:
+        waits = ", and waits for input" if background.waits_for_input(command) else ""
+        return _result(background, command, output, f"[background {command.shown.id} is running{waits}]")
     background.take_ended()
-    return _result(background, one, output, ended_line(one.shown))
+    return _result(background, command, output, ended_line(command.shown))
 
 
-async def stopped(background: BackgroundCommands, one: Background, cancel: CancelSignal) -> ToolResult:
-    was_running = one.is_running
-    await background.stop(one, "the agent")
+async def stopped(background: BackgroundCommands, command: Background, cancel: CancelSignal) -> ToolResult:
+    was_running = command.is_running
+    await background.stop(command, "the agent")
     background.take_ended()
-    output = await background.new_output(one, 0, cancel)
-    line = ended_line(one.shown)
-    return _result(background, one, output, line if was_running else f"{line} before")
+    output = await background.new_output(command, 0, cancel)
+    line = ended_line(command.shown)
+    return _result(background, command, output, line if was_running else f"{line} before")
 
 
 def listed(background: BackgroundCommands) -> ToolResult:
     commands = background.commands()
     background.take_ended()
-    lines = [_line(one) for one in commands]
+    lines = [_line(command) for command in commands]
     running = sum(one.ended_at is None for one in commands)
     return text_result("\n".join(lines) or "No background commands.", f"{running} running")
 
 
-def _line(one: BackgroundCommand) -> str:
-    if one.ended_at is not None:
-        return ended_line(one)
-    waits = ", waits for input" if one.waits_for_input else ""
-    last = f": {one.last_lines.splitlines()[-1]}" if one.last_lines else ""
-    return f"[background {one.id} `{' '.join(one.command.split())}` is running in {one.working_dir}{waits}]{last}"
+def _line(command: BackgroundCommand) -> str:
+    if command.ended_at is not None:
+        return ended_line(command)
+    waits = ", waits for input" if command.waits_for_input else ""
+    last = f": {command.last_lines.splitlines()[-1]}" if command.last_lines else ""
+    line = " ".join(command.command.split())
+    return f"[background {command.id} `{line}` is running in {command.working_dir}{waits}]{last}"
 
 
-def _result(background: BackgroundCommands, one: Background, output: str, head: str) -> ToolResult:
+def _result(background: BackgroundCommands, command: Background, output: str, head: str) -> ToolResult:
     ended = [*(line for line in background.take_ended() if line != head), background.take_limit_remark()]
-    shown = output.strip("\n")[: LIMIT * 2]
-    text = "\n".join(part for part in (shown or "(no new output)", head, *ended) if part)
-    state = "running" if one.is_running else f"exit {one.shown.exit_code}" if not one.shown.stopped_by else "stopped"
-    return text_result(text, state, {"stdout": output, "background_file": str(one.output.path)})
+    excerpt = output.strip("\n")[: LIMIT * 2]
+    text = "\n".join(part for part in (excerpt or "(no new output)", head, *ended) if part)
+    state = (
+        "running"
+        if command.is_running
+        else f"exit {command.shown.exit_code}"
+        if not command.shown.stopped_by
+        else "stopped"
+    )
+    return text_result(text, state, {"stdout": output, "background_file": str(command.output.path)})

@@ -190,14 +190,14 @@ class ShellCommand:
 
 def _of_looking(environment: Mapping[str, str], program_folders: Sequence[str]) -> dict[str, str]:
     """Without the client's shell functions, folders of programs, and options that change what a pattern matches."""
-    kept = {
+    variables = {
         name: value
         for name, value in environment.items()
         if not name.startswith("BASH_FUNC_") and name not in _OPTIONS_OF_BASH
     }
     system = SYSTEM_PATH.split(":")
     path = ":".join((*system, *(folder for folder in program_folders if folder not in system)))
-    return kept | _OF_LOOKING | {"PATH": path}
+    return variables | _OF_LOOKING | {"PATH": path}
 
 
 class _KeyWatch:

@@ -143,9 +143,9 @@ async def _printed(arguments: list[str], environment: dict[str, str], limit_s: f
 
 
 def _between(output: bytearray, sign: bytes) -> bytes | None:
-    _, found, rest = output.partition(sign + b"\n")
-    shown, ended, _ = rest.partition(sign + b"\n")
-    return bytes(shown) if found and ended else None
+    _, separator, rest = output.partition(sign + b"\n")
+    variables, ended, _ = rest.partition(sign + b"\n")
+    return bytes(variables) if separator and ended else None
 
 
 def _variables(printed: bytes) -> dict[str, str]:

@@ -80,8 +80,8 @@ def is_read(descriptor: int, pids: tuple[int, ...]) -> bool:
         front = os.tcgetpgrp(descriptor)
     except OSError:
         return False
-    places = (*_READS, *_POLLS) if _takes_keys(descriptor) else _READS
-    return any(_waits(pid, places) and _group(pid) == front for pid in pids)
+    waiting_calls = (*_READS, *_POLLS) if _takes_keys(descriptor) else _READS
+    return any(_waits(pid, waiting_calls) and _group(pid) == front for pid in pids)
 
 
 def has_terminal(pid: int) -> bool:

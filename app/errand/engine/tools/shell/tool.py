@@ -125,14 +125,14 @@ class ShellArguments(Struct, frozen=True):
     keys: Annotated[tuple[str, ...], Meta(description="input: enter, tab, escape, up, down, ctrl-c …")] = ()
 
 
-def _command_line(words: list[JsonValue]) -> JsonValue:
+def _command_line(parts: list[JsonValue]) -> JsonValue:
     """The command line of a list of words, which other agents take; unchanged if it holds anything but texts."""
-    match words:
+    match parts:
         case ["bash" | "sh" | "/bin/bash" | "/bin/sh", "-c" | "-lc", str(line)]:
             return line
         case _:
-            texts = [word for word in words if isinstance(word, str)]
-            return shlex.join(texts) if len(texts) == len(words) else words
+            texts = [word for word in parts if isinstance(word, str)]
+            return shlex.join(texts) if len(texts) == len(parts) else parts
 
 
 class Shell:
@@ -164,16 +164,16 @@ class Shell:
         )
 
     def prepare_arguments(self, arguments: JsonObject) -> JsonObject:
-        kept = renamed({key: value for key, value in arguments.items() if value is not None}, _OTHER_NAMES)
-        if isinstance(command := kept.get("command"), list):
-            kept["command"] = _command_line(command)
-        if kept.get("action", "run") != "run":
-            return kept
-        if not kept.get("command"):
+        prepared = renamed({key: value for key, value in arguments.items() if value is not None}, _OTHER_NAMES)
+        if isinstance(command := prepared.get("command"), list):
+            prepared["command"] = _command_line(command)
+        if prepared.get("action", "run") != "run":
+            return prepared
+        if not prepared.get("command"):
             raise ToolError("Wrong arguments: `command` is missing. Give the command line to run.")
-        if self._last.path and not kept.get("working_dir"):
-            kept["working_dir"] = self._last.path  # so that the record says where it ran
-        return kept
+        if self._last.path and not prepared.get("working_dir"):
+            prepared["working_dir"] = self._last.path  # so that the record says where it ran
+        return prepared
 
     @staticmethod
     def display(arguments: JsonObject) -> CallDisplay:
@@ -198,16 +198,16 @@ class Shell:
         )
 
     def access(self, arguments: JsonObject) -> Access:
-        wanted = decode(arguments, ShellArguments)
-        if wanted.action == "input":
-            return input_access(wanted.id, wanted.text, wanted.keys, has_sandbox=self._context.sandbox is not None)
-        if wanted.action != "run":
-            what = f" {wanted.id}" if wanted.id else ""
-            return Access("free", f"{wanted.action.capitalize()} of background command{what}")
-        folder = self._folder(wanted)
-        how = " in the background" if wanted.background else ""
-        text = f"Run `{wanted.command}` in {folder}{how}"
-        return Access("run", text, reads=(folder,), command=wanted.command, operation="run", basis=_identity(folder))
+        request = decode(arguments, ShellArguments)
+        if request.action == "input":
+            return input_access(request.id, request.text, request.keys, has_sandbox=self._context.sandbox is not None)
+        if request.action != "run":
+            what = f" {request.id}" if request.id else ""
+            return Access("free", f"{request.action.capitalize()} of background command{what}")
+        folder = self._folder(request)
+        how = " in the background" if request.background else ""
+        text = f"Run `{request.command}` in {folder}{how}"
+        return Access("run", text, reads=(folder,), command=request.command, operation="run", basis=_identity(folder))
 
     def allow(self, call_id: str, access: Access) -> None:
         self._allowed[call_id] = access
@@ -215,103 +215,105 @@ class Shell:
     async def execute(
         self, call_id: str, arguments: JsonObject, cancel: CancelSignal, on_update: OnUpdate
     ) -> ToolResult:
-        wanted = decode(arguments, ShellArguments)
+        request = decode(arguments, ShellArguments)
         allowed = self._allowed.pop(call_id, None)
-        if wanted.action != "run":
-            return await self._of_background(wanted, cancel)
-        if not wanted.command.strip():
+        if request.action != "run":
+            return await self._of_background(request, cancel)
+        if not request.command.strip():
             raise ToolError("Wrong arguments: `command` is empty.")
-        folder = self._folder(wanted)
+        folder = self._folder(request)
         if allowed is not None and (allowed.reads, allowed.basis) != ((folder,), _identity(folder)):
             raise with_real_path(folder)
         if not folder.is_dir():
             raise ToolError(self._no_folder(folder))
         if cancel.is_set:
             raise ToolError("Operation aborted")
-        kept = None if allowed is not None and allowed.only_looks else await self._keep(call_id, wanted, folder)
-        if wanted.background or wanted.pty:
+        files_before = (
+            None if allowed is not None and allowed.only_looks else await self._keep(call_id, request, folder)
+        )
+        if request.background or request.pty:
             has_network = allowed is not None and allowed.network == "open"
-            return await self._with_session(wanted, folder, cancel, kept, has_network=has_network)
+            return await self._with_session(request, folder, cancel, files_before, has_network=has_network)
         updates = _Updates(on_update)
         command = ShellCommand(self._context, call_id, updates.grew, allowed)
         updates.of = command
         try:
-            outcome = await command.run(wanted.command, folder, wanted.timeout_secs, cancel)
+            outcome = await command.run(request.command, folder, request.timeout_secs, cancel)
         finally:
             updates.close()
-            await self._record_changes(kept, _STOPPED_S if cancel.is_set else PATIENCE_S)
-        remarks = [*self._of_the_folder(wanted, folder, outcome), *self._of_the_sandbox(command, outcome, allowed)]
+            await self._record_changes(files_before, _STOPPED_S if cancel.is_set else PATIENCE_S)
+        remarks = [*self._of_the_folder(request, folder, outcome), *self._of_the_sandbox(command, outcome, allowed)]
         if outcome.end == "exited":
             output = command.stdout.text() + command.stderr.text()
-            remarks.append(input_remark(wanted.command, outcome.exit_code, output))
+            remarks.append(input_remark(request.command, outcome.exit_code, output))
         remarks += [self._context.processes.limit.take_remark(), self._background.take_limit_remark()]
-        return _result(command, outcome, wanted.timeout_secs, [*remarks, *self._background.take_ended()])
+        return _result(command, outcome, request.timeout_secs, [*remarks, *self._background.take_ended()])
 
     async def _with_session(
         self,
-        wanted: ShellArguments,
+        request: ShellArguments,
         folder: Path,
         cancel: CancelSignal,
-        kept: CommandFiles | None,
+        files_before: CommandFiles | None,
         *,
         has_network: bool,
     ) -> ToolResult:
         try:
-            one = await self._background.start(
+            command = await self._background.start(
                 self._context,
-                wanted.command,
+                request.command,
                 folder,
                 cancel,
-                pty=wanted.pty,
+                pty=request.pty,
                 network=has_network,
-                is_awaited=not wanted.background,
-                on_end=partial(self._record_changes, kept),
+                is_awaited=not request.background,
+                on_end=partial(self._record_changes, files_before),
             )
         except ToolError:
-            await self._record_changes(kept)
+            await self._record_changes(files_before)
             raise
-        if wanted.background:
-            return await started(self._background, one, cancel)
-        return await finished(self._background, one, wanted.timeout_secs, cancel)
+        if request.background:
+            return await started(self._background, command, cancel)
+        return await finished(self._background, command, request.timeout_secs, cancel)
 
-    async def _keep(self, call_id: str, wanted: ShellArguments, folder: Path) -> CommandFiles | None:
+    async def _keep(self, call_id: str, request: ShellArguments, folder: Path) -> CommandFiles | None:
         """Keep the files that the command names, so that its changes of them can be undone."""
         checkpoints = self._context.checkpoints
         if checkpoints is None:
             return None
         try:
-            return await in_workspace(folder, partial(checkpoints.keep_named, call_id, wanted.command, folder))
+            return await in_workspace(folder, partial(checkpoints.keep_named, call_id, request.command, folder))
         except (EngineError, OSError) as error:
             _log.warning("what a command changes will not be recorded: %s", error)
             return None
 
-    async def _record_changes(self, kept: CommandFiles | None, within_s: float = _ENDED_S) -> None:
+    async def _record_changes(self, files_before: CommandFiles | None, within_s: float = _ENDED_S) -> None:
         """Wait for it no longer than `within_s`: a folder that does not answer is compared when it does again."""
-        if kept is None:
+        if files_before is None:
             return
         try:
-            await in_workspace(self._context.workspace, kept.record_changes, within_s)
+            await in_workspace(self._context.workspace, files_before.record_changes, within_s)
         except (EngineError, OSError) as error:
             _log.warning("what a command changed is not recorded: %s", error)
 
-    async def _of_background(self, wanted: ShellArguments, cancel: CancelSignal) -> ToolResult:
+    async def _of_background(self, request: ShellArguments, cancel: CancelSignal) -> ToolResult:
         background = self._background
-        match wanted.action:
+        match request.action:
             case "run" | "list":
                 return listed(background)
             case "output":
-                return await read(background, found(background, wanted.id), wanted.wait_secs, cancel)
+                return await read(background, found(background, request.id), request.wait_secs, cancel)
             case "input":
-                one = found(background, wanted.id)
-                background.type(one, typed(wanted.text, wanted.keys))
-                return await read(background, one, wanted.wait_secs or TYPED_S, cancel)
+                command = found(background, request.id)
+                background.type(command, typed(request.text, request.keys))
+                return await read(background, command, request.wait_secs or TYPED_S, cancel)
             case "stop":
-                return await stopped(background, found(background, wanted.id), cancel)
+                return await stopped(background, found(background, request.id), cancel)
 
-    def _of_the_folder(self, wanted: ShellArguments, began_in: Path, outcome: CommandResult) -> list[str]:
+    def _of_the_folder(self, request: ShellArguments, began_in: Path, outcome: CommandResult) -> list[str]:
         """Keep the folder in which the shell ended, if it is below the workspace."""
         remarks: list[str] = []
-        if wanted.working_dir and wanted.working_dir == self._last.path and str(began_in) != self._last.path:
+        if request.working_dir and request.working_dir == self._last.path and str(began_in) != self._last.path:
             remarks.append(f"[the folder {self._last.path} is gone: this ran in {began_in}]")
             self._keep_folder("")
         if outcome.folder is None:
@@ -350,10 +352,10 @@ class Shell:
             return f"The workspace {self._context.workspace} is gone. Tell the person, and do not make it again."
         return f"There is no folder {folder}. Leave working_dir out to run in the workspace."
 
-    def _folder(self, wanted: ShellArguments) -> Path:
+    def _folder(self, request: ShellArguments) -> Path:
         """The workspace, if the folder where the last command ended is gone, or the workspace is another now."""
-        folder = resolve(wanted.working_dir or ".", self._context)
-        if not wanted.working_dir or wanted.working_dir != self._last.path:
+        folder = resolve(request.working_dir or ".", self._context)
+        if not request.working_dir or request.working_dir != self._last.path:
             return folder
         workspace = resolve(".", self._context)
         is_usable = str(folder) == self._last.path and folder.is_relative_to(workspace) and folder.is_dir()
@@ -363,10 +365,10 @@ class Shell:
 def _identity(folder: Path) -> str:
     """Identifies the folder independent of its name: another one may be moved to its path."""
     try:
-        found = folder.stat()
+        status = folder.stat()
     except OSError:
         return "nothing"
-    return f"{found.st_dev} {found.st_ino}"
+    return f"{status.st_dev} {status.st_ino}"
 
 
 class _Updates:

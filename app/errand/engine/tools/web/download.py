@@ -48,8 +48,8 @@ class Download:
 
     @property
     def phrase(self) -> str:
-        known = {one.value: one.phrase for one in HTTPStatus}
-        return f"HTTP {self.status} {known.get(self.status, '')}".strip()
+        phrases = {status.value: status.phrase for status in HTTPStatus}
+        return f"HTTP {self.status} {phrases.get(self.status, '')}".strip()
 
 
 async def download(
@@ -166,8 +166,11 @@ class _Fetch:
         if self.local_proxy is not None and (host in _LOOPBACK or host.endswith(".localhost")):
             return self.local_proxy
         if proxy is not None:
-            place = urlsplit(proxy)
-            host, addresses = place.hostname or "", await look_up(place.hostname or "", place.port or 80)
+            proxy_address = urlsplit(proxy)
+            host, addresses = (
+                proxy_address.hostname or "",
+                await look_up(proxy_address.hostname or "", proxy_address.port or 80),
+            )
         self._judged[host] = addresses
         return proxy
 

@@ -77,8 +77,8 @@ class WebFetch:
         )
 
     def access(self, arguments: JsonObject) -> Access:
-        wanted = decode(arguments, WebFetchArguments)
-        return Access("read", f"Fetch {wanted.url}", address=wanted.url)
+        request = decode(arguments, WebFetchArguments)
+        return Access("read", f"Fetch {request.url}", address=request.url)
 
     def allow(self, call_id: str, access: Access) -> None:
         """The address is in the arguments, and judged again where it is opened."""
@@ -86,8 +86,8 @@ class WebFetch:
     async def execute(
         self, call_id: str, arguments: JsonObject, cancel: CancelSignal, on_update: OnUpdate
     ) -> ToolResult:
-        wanted = decode(arguments, WebFetchArguments)
-        result = await until_cancelled(self._fetched(wanted), cancel)
+        request = decode(arguments, WebFetchArguments)
+        result = await until_cancelled(self._fetched(request), cancel)
         return hidden(result, self._context.redactor)
 
     @asynccontextmanager
@@ -104,8 +104,8 @@ class WebFetch:
         finally:
             await proxy.close()
 
-    async def _fetched(self, wanted: WebFetchArguments) -> ToolResult:
-        url = wanted.url.partition("#")[0]
+    async def _fetched(self, request: WebFetchArguments) -> ToolResult:
+        url = request.url.partition("#")[0]
         async with self._localhost() as proxy:
             got = await download(
                 self.name, url, self._context.addresses, is_text, proxy, self._context.settings.ca_file
@@ -114,8 +114,8 @@ class WebFetch:
             raise ToolError(_no_text(got), f"{got.content_type}: not text")
         if not got.content_type and b"\0" in got.body[:8_192]:
             raise ToolError(_no_text(got), "not text")
-        page = await read_page(got.body, got.charset, got.content_type, got.url, raw=wanted.raw)
-        return _result(wanted, got, page)
+        page = await read_page(got.body, got.charset, got.content_type, got.url, raw=request.raw)
+        return _result(request, got, page)
 
 
 def shared_localhost(sessions: ConversationSessions) -> Dial:
@@ -154,16 +154,16 @@ def _no_text(got: Download) -> str:
     )
 
 
-def _result(wanted: WebFetchArguments, got: Download, page: Page) -> ToolResult:
-    total, part = len(page.text), page.text[wanted.start : wanted.start + PAGE_LENGTH]
-    if wanted.start and wanted.start >= total:
-        raise ToolError(f"start {wanted.start:,} is past the end: the text has {total:,} characters.")
-    end = wanted.start + len(part)
+def _result(request: WebFetchArguments, got: Download, page: Page) -> ToolResult:
+    total, part = len(page.text), page.text[request.start : request.start + PAGE_LENGTH]
+    if request.start and request.start >= total:
+        raise ToolError(f"start {request.start:,} is past the end: the text has {total:,} characters.")
+    end = request.start + len(part)
     failed = got.status >= 400
     head = data_notice(f"{got.url}{f': {got.phrase}' if failed else ''}")
-    rest = [f"[characters {wanted.start:,} to {end:,} of {total:,}; for more call with start {end}]"]
+    rest = [f"[characters {request.start:,} to {end:,} of {total:,}; for more call with start {end}]"]
     cut = [f"[only the first {MAX_BODY_BYTES:,} bytes were read]"] if got.is_cut else []
-    lines = [head, f"# {page.title}" if page.title and not wanted.start else "", part or "(empty)"]
+    lines = [head, f"# {page.title}" if page.title and not request.start else "", part or "(empty)"]
     lines += (rest if end < total else []) + (cut if end >= total else [])
     details: JsonObject = {"url": got.url, "status": got.status, "type": got.content_type, "characters": total}
     host = urlsplit(got.url).hostname or ""

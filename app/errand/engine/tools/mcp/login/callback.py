@@ -106,11 +106,11 @@ class Callback:
 
     def _take(self, query: list[tuple[str, str]]) -> bool:
         """True for the first answer that has the state of this sign-in, and everything once."""
-        given = dict(query)
-        is_ours = hmac.compare_digest(given.get("state", "").encode("utf-8", "replace"), self._state.encode())
-        if not is_ours or len(given) < len(query) or self._answer.done():
+        parameters = dict(query)
+        is_ours = hmac.compare_digest(parameters.get("state", "").encode("utf-8", "replace"), self._state.encode())
+        if not is_ours or len(parameters) < len(query) or self._answer.done():
             return False
-        self._answer.set_result(given)
+        self._answer.set_result(parameters)
         return True
 
 

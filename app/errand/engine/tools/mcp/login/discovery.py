@@ -66,7 +66,7 @@ class _ServerMetadata(msgspec.Struct, frozen=True):
 
 def parse_challenge(headers: Iterable[str]) -> Challenge:
     """The Bearer challenge of `WWW-Authenticate` headers; an empty one if there is none."""
-    found: dict[str, str] = {}
+    parameters: dict[str, str] = {}
     for header in headers:
         scheme = ""
         for match in _WORD.finditer(header[:_MAX_HEADER_LENGTH]):
@@ -74,14 +74,16 @@ def parse_challenge(headers: Iterable[str]) -> Challenge:
             if quoted is None and plain is None:
                 scheme = name
             elif scheme == "bearer":
-                found.setdefault(name, re.sub(r"\\(.)", r"\1", quoted) if quoted is not None else plain)
-    scope = checked_scope(found.get("scope", "").split())
-    return Challenge(found.get("resource_metadata", ""), scope, found.get("error", ""))
+                parameters.setdefault(name, re.sub(r"\\(.)", r"\1", quoted) if quoted is not None else plain)
+    scope = checked_scope(parameters.get("scope", "").split())
+    return Challenge(parameters.get("resource_metadata", ""), scope, parameters.get("error", ""))
 
 
 def checked_scope(scopes: Iterable[str]) -> str:
     """Scopes as one text, without those that cannot be any."""
-    usable = [one for one in scopes if one and one.isascii() and one.isprintable() and not set(one) & set(' "\\')]
+    usable = [
+        scope for scope in scopes if scope and scope.isascii() and scope.isprintable() and not set(scope) & set(' "\\')
+    ]
     return " ".join(dict.fromkeys(usable))[:_MAX_SCOPE_LENGTH].strip()
 
 
@@ -202,11 +204,11 @@ def canonical(url: str) -> str:
 def _covers(resource: str, server: str) -> bool:
     """True if tokens for `resource` are meant for the server: it is the server, or a path above it."""
     try:
-        one, other = urlsplit(resource), urlsplit(server)
+        resource_url, other = urlsplit(resource), urlsplit(server)
     except ValueError:
         return False
     return (
         len(resource) <= _MAX_ADDRESS_LENGTH
         and _origin(resource) == _origin(server)
-        and f"{other.path.rstrip('/')}/".startswith(f"{one.path.rstrip('/')}/")
+        and f"{other.path.rstrip('/')}/".startswith(f"{resource_url.path.rstrip('/')}/")
     )

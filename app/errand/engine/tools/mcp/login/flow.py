@@ -109,10 +109,10 @@ class LoginFlow:
             await callback.open(request.port)
             method = usable_method(at.auth_methods, has_secret=True) if has_secret else "none"
             return Client(client_id=request.client.client_id, secret=request.client.secret, method=method)
-        if (known := self._registered(at)) is not None:
+        if (registered := self._registered(at)) is not None:
             with suppress(ConfigurationError):  # its port is taken: register another one
-                await callback.open(urlsplit(known.redirect_uri).port or 0)
-                return known
+                await callback.open(urlsplit(registered.redirect_uri).port or 0)
+                return registered
         if not at.registration_endpoint:
             raise McpError(
                 "Its authorization server registers no programs by itself. Register Errand there by hand, as a native "
@@ -170,5 +170,5 @@ def _authorization_address(at: Authorization, client: Client, redirect_uri: str,
         # By OpenID Connect, offline access is given only after the person was asked.
         **({"prompt": "consent"} if "offline_access" in at.scope.split() else {}),
     }
-    kept = [(name, value) for name, value in parse_qsl(parts.query) if name not in query]
-    return parts._replace(query=urlencode([*kept, *query.items()]), fragment="").geturl()
+    other_parameters = [(name, value) for name, value in parse_qsl(parts.query) if name not in query]
+    return parts._replace(query=urlencode([*other_parameters, *query.items()]), fragment="").geturl()

@@ -271,8 +271,8 @@ class Logins:
         name = _name(spec)
         if name not in self._held:
             key = await self._keys.get(name, ())
-            found = _decoded(key.value) if key is not None else None
-            held = found if found is not None and found.server == spec.url else None
+            stored = _decoded(key.value) if key is not None else None
+            held = stored if stored is not None and stored.server == spec.url else None
             if held is not None:
                 self._hide(name, held)
             self._held.setdefault(name, held)

@@ -80,12 +80,14 @@ class NamedAddresses:
         """The answer, or where it redirects to."""
         import aiohttp
 
-        known, proxy = await self._judged(url)
+        addresses, proxy = await self._judged(url)
         try:
             tls = tls_context(self._ca_file)
         except UnusableRoute as error:
             raise McpError(str(error)) from error
-        connector = aiohttp.TCPConnector(resolver=resolver_of(known), use_dns_cache=False, force_close=True, ssl=tls)
+        connector = aiohttp.TCPConnector(
+            resolver=resolver_of(addresses), use_dns_cache=False, force_close=True, ssl=tls
+        )
         session = aiohttp.ClientSession(
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),

@@ -87,13 +87,13 @@ class _Tokens(msgspec.Struct, frozen=True):
 
 async def register(addresses: NamedAddresses, at: Authorization, redirect_uri: str) -> Client:
     """Make this program known to the authorization server. Raises `McpError`."""
-    wanted = usable_method(at.auth_methods, has_secret=False)
+    auth_method = usable_method(at.auth_methods, has_secret=False)
     request: JsonObject = {
         "client_name": "Errand",
         "redirect_uris": [redirect_uri],
         "grant_types": ["authorization_code", "refresh_token"],
         "response_types": ["code"],
-        "token_endpoint_auth_method": wanted,
+        "token_endpoint_auth_method": auth_method,
         "application_type": "native",
         **({"scope": at.scope} if at.scope else {}),
     }
@@ -102,25 +102,25 @@ async def register(addresses: NamedAddresses, at: Authorization, redirect_uri: s
     if answer.status not in (200, 201) or answer.content is None:
         raise McpError(f"{shown(at.registration_endpoint)} refused to register Errand: {_reason(answer)}")
     try:
-        made = msgspec.convert(answer.content, _Registered)
+        registered = msgspec.convert(answer.content, _Registered)
     except msgspec.ValidationError as error:
         raise McpError(
             f"{shown(at.registration_endpoint)} sent a registration that cannot be used: {error}."
         ) from error
-    secret = made.client_secret or ""
-    method = made.token_endpoint_auth_method or ("client_secret_basic" if secret else "none")
+    secret = registered.client_secret or ""
+    method = registered.token_endpoint_auth_method or ("client_secret_basic" if secret else "none")
     if method not in ("none", "client_secret_post", "client_secret_basic") or (method != "none" and not secret):
         raise McpError(
             f"{shown(at.registration_endpoint)} registered Errand in a way that it does not know: {method[:80]}."
         )
-    _check_text(made.client_id, "client_id", at.registration_endpoint)
+    _check_text(registered.client_id, "client_id", at.registration_endpoint)
     _check_text(secret or "-", "client_secret", at.registration_endpoint)
     return Client(
-        client_id=made.client_id,
+        client_id=registered.client_id,
         secret=secret if method != "none" else "",
         method=method,
         redirect_uri=redirect_uri,
-        secret_expires_at=made.client_secret_expires_at or 0.0,
+        secret_expires_at=registered.client_secret_expires_at or 0.0,
     )
 
 
@@ -176,30 +176,30 @@ async def revoke(addresses: NamedAddresses, held: Credentials) -> None:
 
 
 async def _tokens(addresses: NamedAddresses, held: Credentials, fields: Mapping[str, str]) -> Credentials:
-    place = held.token_endpoint
-    answer = await _post(addresses, place, held.client, fields)
+    endpoint = held.token_endpoint
+    answer = await _post(addresses, endpoint, held.client, fields)
     content = answer.content or {}
     error = content.get("error")
     if answer.status != 200 or error is not None:
-        text = f"{shown(place)} gave no token: {_reason(answer)}"
+        text = f"{shown(endpoint)} gave no token: {_reason(answer)}"
         if error in _OVER:
             raise LoginOver(text, is_client=error != "invalid_grant")
         raise McpError(text)
     try:
-        made = msgspec.convert(content, _Tokens)
+        issued = msgspec.convert(content, _Tokens)
     except msgspec.ValidationError as problem:
-        raise McpError(f"{shown(place)} gave no token that can be used: {problem}.") from problem
-    if made.token_type.lower() != "bearer":
-        raise McpError(f"{shown(place)} gave a token of a kind that is not known here: {made.token_type[:40]!r}.")
-    _check_text(made.access_token, "access_token", place)
-    if made.refresh_token:
-        _check_text(made.refresh_token, "refresh_token", place)
-    life = _seconds(made.expires_in)
+        raise McpError(f"{shown(endpoint)} gave no token that can be used: {problem}.") from problem
+    if issued.token_type.lower() != "bearer":
+        raise McpError(f"{shown(endpoint)} gave a token of a kind that is not known here: {issued.token_type[:40]!r}.")
+    _check_text(issued.access_token, "access_token", endpoint)
+    if issued.refresh_token:
+        _check_text(issued.refresh_token, "refresh_token", endpoint)
+    life = _seconds(issued.expires_in)
     return msgspec.structs.replace(
         held,
-        access_token=made.access_token,
-        refresh_token=made.refresh_token or held.refresh_token,
-        scope=made.scope or held.scope,
+        access_token=issued.access_token,
+        refresh_token=issued.refresh_token or held.refresh_token,
+        scope=issued.scope or held.scope,
         expires_at=time.time() + life if life is not None else None,
     )
 
@@ -215,10 +215,10 @@ async def _post(addresses: NamedAddresses, url: str, client: Client, fields: Map
     return await addresses.post(url, urlencode(form).encode(), headers)
 
 
-def _check_text(text: str, name: str, place: str) -> None:
+def _check_text(text: str, name: str, source: str) -> None:
     """Tokens become headers: letters that end one must not be in them."""
     if not 0 < len(text) <= _MAX_TOKEN_LENGTH or not text.isascii() or not text.isprintable() or " " in text:
-        raise McpError(f"{shown(place)} sent a {name} that cannot be used.")
+        raise McpError(f"{shown(source)} sent a {name} that cannot be used.")
 
 
 def _seconds(life: float | str | None) -> float | None:
@@ -234,5 +234,5 @@ def _reason(answer: Answer) -> str:
     if answer.content is None:
         return f"it answered with {answer.status} and {answer.what}."
     texts = [answer.content.get("error"), answer.content.get("error_description")]
-    text = ": ".join("".join(filter(str.isprintable, one)) for one in texts if isinstance(one, str) and one)
+    text = ": ".join("".join(filter(str.isprintable, part)) for part in texts if isinstance(part, str) and part)
     return redact(text)[:_MAX_ERROR_LENGTH] or f"it answered with {answer.status}."
