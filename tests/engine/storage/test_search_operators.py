@@ -1,6 +1,9 @@
 """Search filters: sender, conversation, tool, date; and the context of hits."""
 
+import asyncio
+from collections.abc import AsyncIterator, Generator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -8,9 +11,13 @@ import pytest
 from errand.engine.storage.database import Database
 from errand.engine.storage.records import agents, conversations, nodes
 from errand.engine.storage.search.query import SearchQuery, parse_query
+from errand.engine.storage.sqlite.engines import sqlite_url
 from errand.protocol.base import JsonObject
 from errand.protocol.blocks import TextBlock, ToolCallBlock, ToolResultBlock
 from errand.protocol.conversations import FormerAgent, Node
+from tests.engine.storage.conftest import DATABASES
+from tests.support.databases import new_file
+from tests.support.postgres_server import PostgresServer
 from tests.support.records import agent, conversation, node
 
 DAY = timedelta(days=1)
@@ -49,6 +56,36 @@ async def fill(database: Database) -> None:
     ):
         database.journal.put(write)
     await database.journal.flush()
+
+
+@pytest.fixture(scope="module", params=DATABASES)
+def filled_url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
+    """A database with both conversations, for all tests that only read."""
+    folder = tmp_path_factory.mktemp("filled")
+    server: PostgresServer | None = None
+    if request.param == "sqlite":
+        url = sqlite_url(new_file(folder / "errand.db"))
+    else:
+        server = request.getfixturevalue("postgres")
+        assert server is not None
+        url = server.new_database(request.getfixturevalue("empty_tables"))
+
+    async def work() -> None:
+        database = await Database.open(url, folder / "copies")
+        await fill(database)
+        await database.close()
+
+    asyncio.run(work())
+    yield url
+    if server is not None:
+        server.drop(url)
+
+
+@pytest.fixture
+async def filled(filled_url: str, tmp_path: Path) -> AsyncIterator[Database]:
+    database = await Database.open(filled_url, tmp_path / "copies")
+    yield database
+    await database.close()
 
 
 @pytest.mark.parametrize(
@@ -90,9 +127,8 @@ async def fill(database: Database) -> None:
         ("x-from:user", []),
     ],
 )
-async def test_operators_narrow_with_words_and_alone(database: Database, text: str, ids: list[str]) -> None:
-    await fill(database)
-    assert [hit.node_id for hit in await database.search.find(text)] == ids
+async def test_operators_narrow_with_words_and_alone(filled: Database, text: str, ids: list[str]) -> None:
+    assert [hit.node_id for hit in await filled.search.find(text)] == ids
 
 
 async def test_what_the_engine_tells_an_agent_is_not_from_a_person(database: Database) -> None:
@@ -104,15 +140,13 @@ async def test_what_the_engine_tells_an_agent_is_not_from_a_person(database: Dat
     assert found == [["n1"], ["n6"]]
 
 
-async def test_inside_one_conversation_they_narrow_too(database: Database) -> None:
-    await fill(database)
-    assert [hit.node_id for hit in await database.search.find("fox from:agent", 20, "conv_2")] == ["o1"]
-    assert await database.search.find("fox in:tide", 20, "c1") == ()
+async def test_inside_one_conversation_they_narrow_too(filled: Database) -> None:
+    assert [hit.node_id for hit in await filled.search.find("fox from:agent", 20, "conv_2")] == ["o1"]
+    assert await filled.search.find("fox in:tide", 20, "c1") == ()
 
 
-async def test_hits_contain_their_neighbours_and_position(database: Database) -> None:
-    await fill(database)
-    hits = {hit.node_id: hit for hit in await database.search.find("fox")}
+async def test_hits_contain_their_neighbours_and_position(filled: Database) -> None:
+    hits = {hit.node_id: hit for hit in await filled.search.find("fox")}
     shown = {i: (hit.before, hit.after, hit.place, hit.of) for i, hit in hits.items()}
     assert shown == {
         "o1": ("", "", 1, 1),
@@ -173,12 +207,9 @@ async def test_deleted_agent_is_still_found_by_its_name(database: Database) -> N
         ("before:31.11.2026", "before: wants a day"),
     ],
 )
-async def test_invalid_operator_value_finds_nothing_and_gives_advice(
-    database: Database, text: str, advice: str
-) -> None:
-    await fill(database)
+async def test_invalid_operator_value_finds_nothing_and_gives_advice(filled: Database, text: str, advice: str) -> None:
     assert parse_query(text).advice.startswith(advice)
-    assert await database.search.find(text) == ()
+    assert await filled.search.find(text) == ()
 
 
 @pytest.mark.parametrize(
@@ -189,9 +220,8 @@ async def test_invalid_operator_value_finds_nothing_and_gives_advice(
         "tool:" + "x" * 9000,
     ],
 )
-async def test_nothing_typed_is_an_error(database: Database, text: str) -> None:
-    await fill(database)
-    for hit in await database.search.find(text):
+async def test_nothing_typed_is_an_error(filled: Database, text: str) -> None:
+    for hit in await filled.search.find(text):
         assert hit.node_id
 
 
