@@ -9,8 +9,19 @@ _BYTES_PER_SECOND = 3_000
 """The size of files over the time of their tests: an estimate for a file that never ran on this machine."""
 
 _LONG_S = 1_000.0
-_KNOWN_LONG = ("tests/window/accessibility/test_views.py", "tests/engine/memory/test_memory.py")
-"""Small files that take so long that a first run on a new machine begins with them."""
+_KNOWN_LONG = (
+    "tests/window/accessibility/test_views.py",
+    "tests/engine/tools/test_browser.py",
+    "tests/engine/memory/test_memory.py",
+    "tests/end_to_end/window/test_desktop.py",
+    "tests/end_to_end/window/test_tasks.py",
+    "tests/end_to_end/storage/test_unusual_folders.py",
+    "tests/attacks/test_keys_in_fields.py",
+    "tests/attacks/stalls/test_engine_stands.py",
+    "tests/client/test_launch.py",
+    "tests/crash/test_crash.py",
+)
+"""Files that take longer than their size says: a first run on a new machine begins with them."""
 
 
 def slowest_first(files: Iterable[Path], seconds: Mapping[str, float]) -> list[str]:

