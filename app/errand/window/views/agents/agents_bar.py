@@ -153,19 +153,19 @@ class AgentsBarView(QWidget):
         agents = self._bar_agents()
         if [agent.id for agent in agents] != list(self._chips):
             self._make_chips(agents)
-        shown = self._store.agents.shown
+        shown_agent = self._store.agents.shown
         for agent in agents:
-            self._chips[agent.id].show_agent(agent, self._tasks.of_agent(agent.id), is_shown=agent == shown)
+            self._chips[agent.id].show_agent(agent, self._tasks.of_agent(agent.id), is_shown=agent == shown_agent)
         self.turns.setText(turn_rule_label(self._store.agents.turns, self._store.branch.replies_since_user()))
         self.turns.setVisible(len(agents) > 1 and bool(self.turns.text()))
         self.setVisible(len(agents) > 1)
 
     def _bar_agents(self) -> tuple[Agent, ...]:
-        shown = self._store.agents.shown
+        shown_agent = self._store.agents.shown
         return tuple(
             agent
             for agent in self._store.agents.all
-            if agent.beside is None or agent == shown or self._working_task(agent)
+            if agent.beside is None or agent == shown_agent or self._working_task(agent)
         )
 
     def _working_task(self, agent: Agent) -> bool:
@@ -191,10 +191,10 @@ class AgentsBarView(QWidget):
         self.show_agents()
 
     def _on_compare_requested(self, agent_id: str) -> None:
-        agent, shown = self._store.agents.get(agent_id), self._store.agents.shown
-        if agent is not None and shown is not None and agent.head_id and shown.head_id:
+        agent, shown_agent = self._store.agents.get(agent_id), self._store.agents.shown
+        if agent is not None and shown_agent is not None and agent.head_id and shown_agent.head_id:
             self.compare_requested.emit(
-                (ComparedBranch(shown.head_id, shown.id), ComparedBranch(agent.head_id, agent.id))
+                (ComparedBranch(shown_agent.head_id, shown_agent.id), ComparedBranch(agent.head_id, agent.id))
             )
 
     def _on_menu_requested(self, agent_id: str, position: QPoint) -> None:

@@ -284,8 +284,8 @@ def state_text(task: Task | None, streams: StreamingKind, *, has_rows: bool) -> 
     if task is None:
         return ""
     writing = _WRITING[streams] if has_rows else tr("Waiting for the model")
-    words = task_activity(task, writing)
-    return f"{words}: {task.error}" if task.ended_at is not None and task.error else words
+    activity = task_activity(task, writing)
+    return f"{activity}: {task.error}" if task.ended_at is not None and task.error else activity
 
 
 def figures_text(tasks: tuple[Task, ...]) -> str:

@@ -271,9 +271,9 @@ class ComparisonDialog(QDialog):
     def _on_loaded(self) -> None:
         beginning = self._comparison.common_text
         left_out = max(side.left_out for side in self._comparison.sides)
-        words = tr("After “{message}”").format(message=beginning) if beginning else _APART
+        heading = tr("After “{message}”").format(message=beginning) if beginning else _APART
         older = trn("{n} older message is not shown", "{n} older messages are not shown", left_out)
-        self._common_history.set_text(f"{words} · {older}" if left_out else words)
+        self._common_history.set_text(f"{heading} · {older}" if left_out else heading)
         for view in self.views:
             view.show_loaded()
         self._on_side_changed()

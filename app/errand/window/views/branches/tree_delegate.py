@@ -30,11 +30,11 @@ def line_detail(line: TreeLine) -> str:
 
 
 def _details(line: TreeLine) -> tuple[str, ...]:
-    place = tr("{number} of {count}").format(number=line.number, count=line.count) if line.count else ""
+    position = tr("{number} of {count}").format(number=line.number, count=line.count) if line.count else ""
     who = tr("You") if line.role == "user" else tr("Agent")
     if line.task_from:
         who = tr("Task from {agent}").format(agent=line.task_from)
-    return tuple(part for part in (place, who, _turns(line), _money(line)) if part)
+    return tuple(part for part in (position, who, _turns(line), _money(line)) if part)
 
 
 def accessible_text(line: TreeLine) -> str:
@@ -82,12 +82,12 @@ class TreeDelegate(QStyledItemDelegate):
         line: object = index.data(LINE)
         if not isinstance(line, TreeLine):
             return
-        place = _rect(option)
+        rect = _rect(option)
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        self._paint_background(painter, place, _state(option))
-        left = self._paint_lanes(painter, place, line)
-        self._paint_text(painter, place.adjusted(left, 0, -self._theme.tokens.space_close, 0), line)
+        self._paint_background(painter, rect, _state(option))
+        left = self._paint_lanes(painter, rect, line)
+        self._paint_text(painter, rect.adjusted(left, 0, -self._theme.tokens.space_close, 0), line)
         painter.restore()
 
     def _paint_background(self, painter: QPainter, place: QRect, state: QStyle.StateFlag) -> None:
@@ -103,12 +103,12 @@ class TreeDelegate(QStyledItemDelegate):
     def _paint_lanes(self, painter: QPainter, place: QRect, line: TreeLine) -> int:
         """Paint the branch lines and the mark; returns the x offset of the text."""
         tokens = self._theme.tokens
-        shown = min(line.depth, _MAX_LANES)
-        lanes = line.lanes[line.depth - shown :]
+        lane_count = min(line.depth, _MAX_LANES)
+        lanes = line.lanes[line.depth - lane_count :]
         middle = place.top() + tokens.space_tight + self._line_height(tokens.size_base) / 2
         top = middle if line.is_first else float(place.top())
-        own = self._lane_x(place, shown)
-        turn = (self._lane_x(place, shown - 1), own, top, middle)
+        own = self._lane_x(place, lane_count)
+        turn = (self._lane_x(place, lane_count - 1), own, top, middle)
         if line.is_side and not line.is_in_front:
             self._paint_bend(painter, *turn, in_front=False)
         for step, in_front in enumerate(lanes):

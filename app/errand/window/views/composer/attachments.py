@@ -43,18 +43,18 @@ class AttachmentView(QFrame):
         self._loader.loaded.connect(self._on_loaded)
         name = ElidedLabel(theme, Path(path).name, size=tokens.size_small, mode=Qt.TextElideMode.ElideMiddle)
         name.setMaximumWidth(tokens.column // 4)
-        words = _size_of(path)
+        size_text = _size_of(path)
         self.button = IconButton(theme, "x", tr("Remove {name}").format(name=Path(path).name))
         set_hbox(
             self,
             self._picture,
             name,
-            TextLabel(theme, words, size=tokens.size_small, tone="muted"),
+            TextLabel(theme, size_text, size=tokens.size_small, tone="muted"),
             self.button,
             spacing=tokens.space_close,
             margins=(tokens.space_close, 0, 0, 0),
         )
-        self.setAccessibleName(tr("Attached: {name}, {size}").format(name=Path(path).name, size=words))
+        self.setAccessibleName(tr("Attached: {name}, {size}").format(name=Path(path).name, size=size_text))
         set_tool_tip(self, path)
         self.button.clicked.connect(self.removed)
         theme.changed.connect(self._on_theme_changed)
@@ -184,9 +184,9 @@ class AttachmentsView(QScrollArea):
 
     def _fit(self) -> None:
         """As high as a chip, plus the scroll bar if the chips exceed the width."""
-        wanted = self._inner.sizeHint()
-        bar = self.horizontalScrollBar().sizeHint().height() if wanted.width() > self.width() else 0
-        self.setFixedHeight(wanted.height() + bar)
+        size = self._inner.sizeHint()
+        bar = self.horizontalScrollBar().sizeHint().height() if size.width() > self.width() else 0
+        self.setFixedHeight(size.height() + bar)
 
     def _on_removed(self, path: str) -> None:
         number = self.paths.index(path)

@@ -150,7 +150,7 @@ class BackgroundView(QWidget):
     def show_commands(self) -> None:
         running = self._store.running
         if running:
-            waits = sum(one.waits_for_input for one in running)
+            waits = sum(command.waits_for_input for command in running)
             parts = [LinePart(trn("{n} background command", "{n} background commands", len(running)))]
             parts += (
                 [LinePart("·"), LinePart(trn("{n} waiting for input", "{n} waiting for input", waits), "waiting")]
@@ -158,28 +158,28 @@ class BackgroundView(QWidget):
                 else []
             )
             self.header.show_line("terminal", "muted", parts, can_open=True)
-        for number in self._rows.keys() - {one.id for one in running}:
+        for number in self._rows.keys() - {command.id for command in running}:
             row = self._rows.pop(number)
             self._list.removeWidget(row)
             row.hide()
             row.deleteLater()
-        for one in running:
-            if (row := self._rows.get(one.id)) is None:
-                row = self._rows[one.id] = BackgroundRowView(one, self._store, self, self._theme)
+        for command in running:
+            if (row := self._rows.get(command.id)) is None:
+                row = self._rows[command.id] = BackgroundRowView(command, self._store, self, self._theme)
                 self._list.addWidget(row)
             else:
-                row.show_command(one)
+                row.show_command(command)
         self.setVisible(bool(running))
         self._on_toggled()
 
     def step(self, row: BackgroundRowView, by: int) -> None:
         """Focus the neighbour; above the first one the header."""
-        place = self.rows.index(row) + by
-        if place < 0:
+        index = self.rows.index(row) + by
+        if index < 0:
             self.header.setFocus()
-        elif place < len(self.rows):
-            self.rows[place].setFocus()
-            self._area.ensureWidgetVisible(self.rows[place], 0, 0)
+        elif index < len(self.rows):
+            self.rows[index].setFocus()
+            self._area.ensureWidgetVisible(self.rows[index], 0, 0)
 
     def _on_toggled(self) -> None:
         is_open = self.header.isChecked() and bool(self._rows)

@@ -138,8 +138,8 @@ class MentionListView(CompletionListView):
         agents = self._agents()
         if len(agents) < 2 or any(agent.name.casefold() == typed.strip() for agent in agents if typed.endswith(" ")):
             return []
-        found = [agent for agent in agents if agent.name.casefold().startswith(typed)][:_MAX_SHOWN]
-        return [QListWidgetItem(agent_icon(agent.color, self.theme), agent.name) for agent in found]
+        matches = [agent for agent in agents if agent.name.casefold().startswith(typed)][:_MAX_SHOWN]
+        return [QListWidgetItem(agent_icon(agent.color, self.theme), agent.name) for agent in matches]
 
     def choose(self, item: QListWidgetItem | None) -> None:
         start = self.start()

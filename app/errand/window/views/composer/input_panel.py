@@ -170,14 +170,14 @@ class InputPanelView(QWidget):
 
     def _followed_task(self, task: Task) -> Task:
         """Return the task as the selected agent's own, if an agent that answered beside it wrote this branch."""
-        shown, author = self._store.agents.shown, self._store.agents.get(task.agent_id)
-        if shown is None or author is None or author.beside != shown.id:
+        shown_agent, author = self._store.agents.shown, self._store.agents.get(task.agent_id)
+        if shown_agent is None or author is None or author.beside != shown_agent.id:
             return task
-        return msgspec.structs.replace(task, agent_id=shown.id)
+        return msgspec.structs.replace(task, agent_id=shown_agent.id)
 
     def close_completion(self) -> bool:
         """Close the list of what can be completed; False if there is none."""
-        return any(found.dismiss() for found in (self.mentions, self.prompts) if found is not None)
+        return any(completions.dismiss() for completions in (self.mentions, self.prompts) if completions is not None)
 
     def attach_content(self, mime: QMimeData) -> None:
         """Attach dropped or pasted content."""

@@ -262,10 +262,10 @@ class QueueView(QScrollArea):
         focused = self._focused_index()
         self._drop({entry.id for entry in entries})
         self._rows = {entry.id: self._rows.get(entry.id) or self._make(entry) for entry in entries}
-        for place, entry in enumerate(entries):
+        for index, entry in enumerate(entries):
             row = self._rows[entry.id]
-            if self._column.indexOf(row) != place:
-                self._column.insertWidget(place, row)
+            if self._column.indexOf(row) != index:
+                self._column.insertWidget(index, row)
             row.show_entry(entry, *self._store.position(entry.id))
         for before, after in zip(self.rows, self.rows[1:], strict=False):
             QWidget.setTabOrder(before, after)
@@ -307,8 +307,8 @@ class QueueView(QScrollArea):
 
     def _focused_index(self) -> int | None:
         focus = self.window().focusWidget()
-        places = (place for place, row in enumerate(self.rows) if focus is row or row.isAncestorOf(focus))
-        return next(places, None)
+        focused_indexes = (place for place, row in enumerate(self.rows) if focus is row or row.isAncestorOf(focus))
+        return next(focused_indexes, None)
 
     def _focus(self, place: int) -> None:
         if not self.rows:
@@ -319,11 +319,11 @@ class QueueView(QScrollArea):
         self.ensureWidgetVisible(row, 0, 0)
 
     def _on_stepped(self, queued_id: str, by: int) -> None:
-        place = list(self._rows).index(queued_id) + by
-        if place >= len(self._rows):
+        index = list(self._rows).index(queued_id) + by
+        if index >= len(self._rows):
             self.focus_released.emit()
-        elif place >= 0:
-            self._focus(place)
+        elif index >= 0:
+            self._focus(index)
 
 
 def _height(row: QueuedMessageView) -> int:

@@ -62,8 +62,8 @@ class ServerPromptListView(CompletionListView):
     def items(self, start: int) -> list[QListWidgetItem]:
         typed = self.field.document().firstBlock().text()[1:].casefold()
         result = self._result
-        found = [index for index, one in enumerate(result.prompts) if _begins(one, typed)][:_MAX_SHOWN]
-        items = [self._item(_line(result.prompts[index]), index) for index in found]
+        indexes = [index for index, prompt in enumerate(result.prompts) if _begins(prompt, typed)][:_MAX_SHOWN]
+        items = [self._item(_line(result.prompts[index]), index) for index in indexes]
         if result.idle and not typed:
             names = ", ".join(map(escape_hidden_line, result.idle))
             items.append(
@@ -187,15 +187,15 @@ class PromptArgumentsDialog(FormDialog):
 
     def _on_edited(self) -> None:
         self._problem.hide()
-        needed = [one.name for one in self._chosen.prompt.arguments if one.required]
+        needed = [argument.name for argument in self._chosen.prompt.arguments if argument.required]
         self.confirm.setEnabled(all(self._fields[name].text().strip() for name in needed))
 
     def _on_insert(self) -> None:
         if not self.confirm.isEnabled():
             return
         self.confirm.setEnabled(False)
-        given = {name: field.text() for name, field in self._fields.items() if field.text().strip()}
-        params = prompt_params(self._chosen, self._workspace, given)
+        arguments = {name: field.text() for name, field in self._fields.items() if field.text().strip()}
+        params = prompt_params(self._chosen, self._workspace, arguments)
         self._tools.fill_prompt(params, self._on_filled, self._on_failed)
 
     def _on_filled(self, text: str) -> None:

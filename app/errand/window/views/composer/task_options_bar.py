@@ -213,11 +213,11 @@ class TaskOptionsView(QWidget):
     def _collapse_buttons(self) -> None:
         """If the space is too small, hide texts, the least important first; the icons stay."""
         order = (self.more_button, self.folder_button, self.model_button)
-        words = {button: self._words[button] for button in order} | self._approval_mode.words
-        for button, text in words.items():
+        labels = {button: self._words[button] for button in order} | self._approval_mode.words
+        for button, text in labels.items():
             button.setText(text)
-        for button in words:
-            if sum(each.sizeHint().width() for each in words) <= self.width():
+        for button in labels:
+            if sum(each.sizeHint().width() for each in labels) <= self.width():
                 break
             button.setText("")
 

@@ -121,8 +121,8 @@ class TaskOptionsDialog(FramelessDialog):
         self.agent.clicked.connect(self._on_agent_clicked)
 
     def _personalities(self) -> list[tuple[str, str, str]]:
-        known = [(each.id, each.name, each.system_prompt[:300]) for each in self._defaults.personalities]
-        return known or [(DEFAULT, tr("Assistant"), "")]
+        personalities = [(each.id, each.name, each.system_prompt[:300]) for each in self._defaults.personalities]
+        return personalities or [(DEFAULT, tr("Assistant"), "")]
 
     def _levels(self) -> list[tuple[str, str, str]]:
         return [("", tr("From personality"), ""), *((level, name, "") for level, name in THINKING_LEVELS.items())]
@@ -202,9 +202,9 @@ def _box(name: str, rows: Sequence[tuple[str, str, str]], chosen: str) -> QCombo
     box = QComboBox()
     box.setAccessibleName(name)
     box.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-    for place, (value, text, about) in enumerate(rows):
+    for index, (value, text, about) in enumerate(rows):
         box.addItem(text, value)
-        box.setItemData(place, plain_tool_tip(about), Qt.ItemDataRole.ToolTipRole)
+        box.setItemData(index, plain_tool_tip(about), Qt.ItemDataRole.ToolTipRole)
     box.setCurrentIndex(max(0, box.findData(chosen)))
     return box
 

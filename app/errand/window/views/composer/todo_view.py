@@ -120,10 +120,10 @@ class TodoView(QWidget):
             return
         done = is_all_done(self._items)
         current = current_item(self._items)
-        words = [LinePart(todo_text(self._items), "text")]
+        parts = [LinePart(todo_text(self._items), "text")]
         if current is not None:
-            words += [LinePart("·"), LinePart(escape_hidden_line(current.text), elides=True)]
-        self.line.show_line("list-checks", "done_mark" if done else "accent", words, can_open=True)
+            parts += [LinePart("·"), LinePart(escape_hidden_line(current.text), elides=True)]
+        self.line.show_line("list-checks", "done_mark" if done else "accent", parts, can_open=True)
         while len(self._rows) > len(self._items):
             self._rows.pop().deleteLater()
         while len(self._rows) < len(self._items):

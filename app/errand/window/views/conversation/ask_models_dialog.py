@@ -66,7 +66,7 @@ class ModelTickList(QListView):
 
     @property
     def ticked_names(self) -> str:
-        return ", ".join(self._names.get(one) or model_name(one) for one in self._ticked)
+        return ", ".join(self._names.get(model_id) or model_name(model_id) for model_id in self._ticked)
 
     @property
     def shown(self) -> tuple[str, ...]:
@@ -165,7 +165,9 @@ class AskModelsDialog(QDialog):
         self._can_compare = len(offered) >= _MIN_MODELS
         self.field = QPlainTextEdit(text)
         self.search = SearchField(theme, tr("Search models"))
-        self.list = ModelTickList(theme, defaults, [one for one in ticked if one in offered][:MAX_COMPARED])
+        self.list = ModelTickList(
+            theme, defaults, [model_id for model_id in ticked if model_id in offered][:MAX_COMPARED]
+        )
         self.ask = push_button(tr("Ask"), "primary")
         self._count = ElidedLabel(theme, size=theme.tokens.size_small, tone="muted")
         self._lay_out()
@@ -227,8 +229,8 @@ class AskModelsDialog(QDialog):
 
     def _show_count(self) -> None:
         enough = _MIN_MODELS <= len(self.chosen) <= MAX_COMPARED
-        words = self.list.ticked_names if self._can_compare and self.chosen else _CHOOSE
-        self._count.set_text(words if self._can_compare else _TOO_FEW)
+        note = self.list.ticked_names if self._can_compare and self.chosen else _CHOOSE
+        self._count.set_text(note if self._can_compare else _TOO_FEW)
         self._count.set_tone("muted")
         self.ask.setEnabled(enough and bool(self.field.toPlainText().strip()))
 

@@ -186,12 +186,12 @@ class ConversationView(QWidget):
 
     def _return_to_agent(self) -> None:
         """Show the branch again that was left for an ask of a sub-agent, once nothing waits for a person there."""
-        shown = self.store.agents.shown
-        if not self._left_agent or shown is None:
+        shown_agent = self.store.agents.shown
+        if not self._left_agent or shown_agent is None:
             return
         waiting = {ask.task_id for ask in self.store.commands.waiting}
         task = self.store.commands.task
-        if shown.called_by is None:
+        if shown_agent.called_by is None:
             self._left_agent = ""
         elif task is None or task.id not in waiting:
             left, self._left_agent = self._left_agent, ""

@@ -120,17 +120,19 @@ class FindBarView(QWidget):
         if find.pattern is None:
             return ""
         if find.total:
-            words = tr("{current} of {total}").format(current=grouped(find.current_number), total=grouped(find.total))
-            return f"{words} · {above}" if above else words
+            count_text = tr("{current} of {total}").format(
+                current=grouped(find.current_number), total=grouped(find.total)
+            )
+            return f"{count_text} · {above}" if above else count_text
         if above:
             return trn("{n} message above: press Enter", "{n} messages above: press Enter", earlier)
         return tr("No results")
 
     def _show_elsewhere(self) -> None:
         count = len(self.search.elsewhere)
-        words = trn("Show {n} in another branch", "Show {n} in other branches", count)
-        self._elsewhere.setText(words)
-        self._elsewhere.setAccessibleName(words)
+        elsewhere_text = trn("Show {n} in another branch", "Show {n} in other branches", count)
+        self._elsewhere.setText(elsewhere_text)
+        self._elsewhere.setAccessibleName(elsewhere_text)
         self._elsewhere.setVisible(count > 0)
 
 

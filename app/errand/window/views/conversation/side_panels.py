@@ -85,9 +85,9 @@ class SidePanel(QObject, Generic[P]):
         if self._panel is None or not self.is_open:
             return
         width = self._width or max(self._least, round(self._splitter.width() * self._share))
-        place = self._splitter.indexOf(self._panel)
+        index = self._splitter.indexOf(self._panel)
         rest = max(self._splitter.width() - width, width)
-        self._splitter.setSizes([rest if not at else width if at == place else 0 for at in range(place + 1)])
+        self._splitter.setSizes([rest if not at else width if at == index else 0 for at in range(index + 1)])
 
     def keep_width(self) -> None:
         """A person moved its edge."""

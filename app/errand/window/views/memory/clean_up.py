@@ -96,14 +96,14 @@ class CleanUpView(QWidget):
             self._pending = MemoryPruneParams(before=datetime.now(UTC) - timedelta(days=_AGES[age]))
             text = f"{tr('Remove the vectors of entries older than {age}?').format(age=age)} {_STAY}"
         else:
-            kept, known = self._kept.value(), self._stats.vectors if self._stats is not None else 0
-            self._pending = MemoryPruneParams(keep=kept)
+            kept_count, vector_count = self._kept.value(), self._stats.vectors if self._stats is not None else 0
+            self._pending = MemoryPruneParams(keep=kept_count)
             question = trn(
                 "Remove {n} vector and keep the {kept} newest?",
                 "Remove {n} vectors and keep the {kept} newest?",
-                max(0, known - kept),
+                max(0, vector_count - kept_count),
             )
-            text = f"{question.format(kept=grouped(kept))} {_STAY}"
+            text = f"{question.format(kept=grouped(kept_count))} {_STAY}"
         self._prune_question.ask(text)
 
     def _on_prune_confirmed(self) -> None:

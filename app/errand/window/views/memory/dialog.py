@@ -121,8 +121,10 @@ class MemoryDialog(QDialog):
         page = self._stack.currentWidget()
         if page is self.entries:
             conversations = self._stores.conversations
-            known = map(conversations.at, range(min(conversations.count(), _MAX_FOLDERS)))
-            self.entries.open(self._conversation_id, self._folder, tuple(one.workspace for one in known))
+            recent = map(conversations.at, range(min(conversations.count(), _MAX_FOLDERS)))
+            self.entries.open(
+                self._conversation_id, self._folder, tuple(conversation.workspace for conversation in recent)
+            )
         elif page is self.facts:
             self.facts.open()
         else:

@@ -120,14 +120,14 @@ class FactsPageView(QWidget):
 
     def _show(self) -> None:
         proposed, pinned = self._facts.proposed, self._facts.pinned
-        shown = (*proposed, *pinned)
-        if not self._facts.is_loaded or shown == self._shown:
+        facts_in_order = (*proposed, *pinned)
+        if not self._facts.is_loaded or facts_in_order == self._shown:
             return  # rows with the focus keep it
-        self._shown = shown
+        self._shown = facts_in_order
         focused = next((fact_id for fact_id, view in self._views.items() if _has_focus(view)), None)
         clear_layout(self._rows)
         self._views = {}
-        if not shown:
+        if not facts_in_order:
             self._rows.addWidget(EmptyStateView(self._theme, "pin", tr("No facts yet"), _NOTHING))
         for heading, facts in ((tr("Proposed by agents"), proposed), (tr("Pinned"), pinned)):
             if facts:

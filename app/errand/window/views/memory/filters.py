@@ -63,20 +63,20 @@ class MemoryFilterView(QWidget):
     def show_places(self, conversation_id: str, here: str, others: tuple[str, ...]) -> None:
         """Offer the conversation in front, its folder and other folders; the choice stays if it is offered again."""
         chosen = self._places[self._place.currentIndex()]
-        places = {MemoryFilter(): _EVERYWHERE}
+        names_by_filter = {MemoryFilter(): _EVERYWHERE}
         if conversation_id:
-            places[MemoryFilter(conversation_ids=(conversation_id,))] = tr("This conversation")
+            names_by_filter[MemoryFilter(conversation_ids=(conversation_id,))] = tr("This conversation")
         for folder in filter(None, (here, *others)):
             name = escape_hidden_line(folder)
-            places.setdefault(
+            names_by_filter.setdefault(
                 MemoryFilter(folders=(folder,)), tr("This folder: {name}").format(name=name) if folder == here else name
             )
-        self._places = list(places)
+        self._places = list(names_by_filter)
         self._place.clear()
-        self._place.addItems(list(places.values()))
-        self._place.setCurrentIndex(self._places.index(chosen) if chosen in places else 0)
+        self._place.addItems(list(names_by_filter.values()))
+        self._place.setCurrentIndex(self._places.index(chosen) if chosen in names_by_filter else 0)
         names = self._place.fontMetrics()
-        widest = max(map(names.horizontalAdvance, places.values())) + _PLACE_PADDING
+        widest = max(map(names.horizontalAdvance, names_by_filter.values())) + _PLACE_PADDING
         self._place.view().setMinimumWidth(min(widest, _MAX_PLACE_WIDTH_PX))
 
     def clear(self) -> None:

@@ -148,11 +148,11 @@ class NumbersView(QWidget):
             self._values[name].setText(text)
         self._most_to_index = max(self._most_to_index, stats.to_index) if stats.to_index else 0
         if stats.to_index:
-            words = trn("{n} message left to index", "{n} messages left to index", stats.to_index)
-            self._progress.show_progress(words, self._most_to_index - stats.to_index, self._most_to_index)
+            progress_text = trn("{n} message left to index", "{n} messages left to index", stats.to_index)
+            self._progress.show_progress(progress_text, self._most_to_index - stats.to_index, self._most_to_index)
         elif stats.to_embed and stats.model.status == "ready":
-            words = trn("{n} entry without a vector", "{n} entries without a vector", stats.to_embed)
-            self._progress.show_progress(words, stats.vectors, stats.vectors + stats.to_embed)
+            progress_text = trn("{n} entry without a vector", "{n} entries without a vector", stats.to_embed)
+            self._progress.show_progress(progress_text, stats.vectors, stats.vectors + stats.to_embed)
         else:
             self._progress.hide()
 

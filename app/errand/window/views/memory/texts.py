@@ -52,10 +52,10 @@ def origin_text(fact: Fact) -> str:
             where = tr("In {folder}").format(folder=escape_hidden_line(fact.folder))
     who = escape_hidden_line(fact.by)
     if fact.status == "proposed":
-        words = tr("{where} · proposed by {who} on {time}") if who else tr("{where} · proposed on {time}")
+        template = tr("{where} · proposed by {who} on {time}") if who else tr("{where} · proposed on {time}")
     else:
-        words = tr("{where} · pinned by {who} on {time}") if who else tr("{where} · pinned on {time}")
-    return words.format(where=where, who=who, time=moment_text(fact.at))
+        template = tr("{where} · pinned by {who} on {time}") if who else tr("{where} · pinned on {time}")
+    return template.format(where=where, who=who, time=moment_text(fact.at))
 
 
 def forget_question(found: MemoryPreviewForgetResult) -> str:
@@ -95,9 +95,9 @@ def download_text(model: EmbeddingModel) -> str:
 
 
 def left_out_text(folder: LeftOutFolder) -> str:
-    kept = "" if folder.remembers else tr("left out of memory")
-    given = "" if folder.recalls else tr("doesn't use memory")
-    return ", ".join(filter(None, (kept, given)))
+    no_entries = "" if folder.remembers else tr("left out of memory")
+    no_recall = "" if folder.recalls else tr("doesn't use memory")
+    return ", ".join(filter(None, (no_entries, no_recall)))
 
 
 def log_line(entry: MemoryLogEntry) -> str:

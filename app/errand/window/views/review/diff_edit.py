@@ -98,17 +98,17 @@ class DiffEdit(QPlainTextEdit):
 
     def top_of(self, hunk: int) -> float | None:
         """Where the visible part of a hunk begins, in the viewport; None if it is not in sight."""
-        for one in plain_text_blocks(self):
-            line = self._line_in(one.block.blockNumber())
+        for visible_block in plain_text_blocks(self):
+            line = self._line_in(visible_block.block.blockNumber())
             if line is not None and line.hunk == hunk:
-                return max(0.0, one.top)
+                return max(0.0, visible_block.top)
         return None
 
     @property
     def hunk_under_pointer(self) -> int:
         """-1 for none."""
-        place = self.viewport().mapFromGlobal(QCursor.pos())
-        return self._hunk_at(QPointF(place)) if self.viewport().rect().contains(place) else -1
+        cursor_point = self.viewport().mapFromGlobal(QCursor.pos())
+        return self._hunk_at(QPointF(cursor_point)) if self.viewport().rect().contains(cursor_point) else -1
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -156,8 +156,8 @@ class DiffEdit(QPlainTextEdit):
 
     def _place(self, row: int) -> tuple[int, int, int]:
         """A row by the numbers of the next line that has some, and how many rows above that it is."""
-        for below, place in enumerate(range(row, len(self._lines))):
-            line = self._line_in(place)
+        for below, line_number in enumerate(range(row, len(self._lines))):
+            line = self._line_in(line_number)
             if line is not None and (line.old or line.new):
                 return line.old, line.new, below
         return 0, 0, 0
@@ -167,8 +167,12 @@ class DiffEdit(QPlainTextEdit):
         if not (old or new):
             return 0
         rows = ((row, self._line_in(row)) for row in range(len(self._lines)))
-        found = (row for row, one in rows if one and (one.new >= new > 0 or (not new and one.old >= old > 0)))
-        return max(0, next(found, len(self._lines) - 1) - above)
+        matching_rows = (
+            row
+            for row, diff_line in rows
+            if diff_line and (diff_line.new >= new > 0 or (not new and diff_line.old >= old > 0))
+        )
+        return max(0, next(matching_rows, len(self._lines) - 1) - above)
 
     def _hunk_at(self, place: QPointF) -> int:
         line = self._line_in(self.cursorForPosition(place.toPoint()).blockNumber())
@@ -194,6 +198,6 @@ class DiffEdit(QPlainTextEdit):
 
 def link_scrolling(left: QPlainTextEdit, right: QPlainTextEdit) -> None:
     """Let two texts scroll together, and both or none have a horizontal scroll bar."""
-    for one, other in ((left, right), (right, left)):
-        one.verticalScrollBar().valueChanged.connect(other.verticalScrollBar().setValue)
-        one.horizontalScrollBar().valueChanged.connect(other.horizontalScrollBar().setValue)
+    for scrolled_edit, other in ((left, right), (right, left)):
+        scrolled_edit.verticalScrollBar().valueChanged.connect(other.verticalScrollBar().setValue)
+        scrolled_edit.horizontalScrollBar().valueChanged.connect(other.horizontalScrollBar().setValue)

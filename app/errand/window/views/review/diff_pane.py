@@ -175,8 +175,8 @@ class DiffPane(QWidget):
     def _place_button(self) -> None:
         """At the hunk under the pointer, else at the one at the cursor; hidden if that is out of sight."""
         edit = self.main
-        shown = self._hovered if self._hovered >= 0 else edit.current
-        top = edit.top_of(shown) if self._can_undo and shown >= 0 else None
+        hunk_index = self._hovered if self._hovered >= 0 else edit.current
+        top = edit.top_of(hunk_index) if self._can_undo and hunk_index >= 0 else None
         if top is None:
             self._undo.hide()
             return
@@ -199,9 +199,9 @@ class DiffPane(QWidget):
             self._place_button()
 
     def _on_undo_clicked(self) -> None:
-        shown = self._hovered if self._hovered >= 0 else self.main.current
-        if 0 <= shown < len(self._hunks):
-            self.undo_requested.emit(self._hunks[shown])
+        hunk_index = self._hovered if self._hovered >= 0 else self.main.current
+        if 0 <= hunk_index < len(self._hunks):
+            self.undo_requested.emit(self._hunks[hunk_index])
 
     def _on_menu_requested(self, event: QContextMenuEvent) -> None:
         menu = QMenu(self)

@@ -62,6 +62,6 @@ def editor_command(environment: Mapping[str, str], path: str, line: int) -> tupl
         at = _AT.get(Path(program).name.lower().removesuffix(".exe"))
         if at is not None and _IN_TERMINAL.isdisjoint(options):
             # The window is not to wait, and each has a line of its own.
-            kept = [option for option in options if option not in ("--wait", "-w", "--block")]
-            return (program, *kept, *at(path, line))
+            arguments = [option for option in options if option not in ("--wait", "-w", "--block")]
+            return (program, *arguments, *at(path, line))
     return None

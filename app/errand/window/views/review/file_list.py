@@ -92,9 +92,9 @@ class _FileDelegate(QStyledItemDelegate):
             return
         tokens = self._theme.tokens
         painter.save()
-        place, state = _place(option), _state(option)
-        self._paint_ground(painter, place, state)
-        line = place.adjusted(tokens.space_close, 0, -tokens.space_close, 0)
+        rect, state = _place(option), _state(option)
+        self._paint_ground(painter, rect, state)
+        line = rect.adjusted(tokens.space_close, 0, -tokens.space_close, 0)
         icon, tint = _ICONS[_mark(file)]
         self._theme.icon(icon, tint).paint(
             painter,
@@ -145,12 +145,12 @@ class _FileDelegate(QStyledItemDelegate):
         if file.state == "undone" or file.is_deleted:
             font.setStrikeOut(file.is_deleted)
         metrics = QFontMetrics(font)
-        shown = metrics.elidedText(escape_hidden_line(name), Qt.TextElideMode.ElideMiddle, line.width())
+        elided_name = metrics.elidedText(escape_hidden_line(name), Qt.TextElideMode.ElideMiddle, line.width())
         painter.setFont(font)
         painter.setPen(QColor(tokens.muted if file.state == "undone" else tokens.text))
         sides = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
-        painter.drawText(line, sides, shown)
-        line.setLeft(line.left() + metrics.horizontalAdvance(shown) + tokens.space_close)
+        painter.drawText(line, sides, elided_name)
+        line.setLeft(line.left() + metrics.horizontalAdvance(elided_name) + tokens.space_close)
         if folder and line.width() > _MIN_NAME_LENGTH * metrics.averageCharWidth():
             painter.setFont(small)
             painter.setPen(QColor(tokens.muted))
@@ -190,8 +190,8 @@ def _fill(item: QListWidgetItem, file: ChangedFile) -> None:
 
 
 def _file(index: _Index) -> ChangedFile | None:
-    found: object = index.data(FILE)
-    return found if isinstance(found, ChangedFile) else None
+    file: object = index.data(FILE)
+    return file if isinstance(file, ChangedFile) else None
 
 
 def _place(option: QStyleOptionViewItem) -> QRect:

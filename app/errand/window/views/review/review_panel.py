@@ -78,9 +78,9 @@ class ReviewPanelView(QWidget):
         """The list is beside the diff if there is room for both."""
         super().resizeEvent(event)
         is_wide = self.width() >= self._theme.pixels(_WIDE)
-        wanted = Qt.Orientation.Horizontal if is_wide else Qt.Orientation.Vertical
-        if wanted != self._split.orientation():
-            self._split.setOrientation(wanted)
+        orientation = Qt.Orientation.Horizontal if is_wide else Qt.Orientation.Vertical
+        if orientation != self._split.orientation():
+            self._split.setOrientation(orientation)
             self._is_list_sized = False
         self._fit_list()
 
@@ -185,23 +185,23 @@ class ReviewPanelView(QWidget):
             self._on_failed(escape_hidden_line(problem))
 
     def _on_changed(self) -> None:
-        shown = self._store.shown
-        self._stack.setCurrentWidget(self._split if shown is not None else self._empty)
-        self.head.show_changes(self._store.tasks, shown)
-        if shown is not None:
+        changes = self._store.shown
+        self._stack.setCurrentWidget(self._split if changes is not None else self._empty)
+        self.head.show_changes(self._store.tasks, changes)
+        if changes is not None:
             self._show_files()
 
     def _show_files(self) -> None:
         """The files of the chosen step; the selection stays on its file."""
-        shown, step = self._store.shown, self.head.step
-        if shown is None:
+        changes, step = self._store.shown, self.head.step
+        if changes is None:
             return
-        files = [file for file in shown.files if step is None or step in (*file.steps, *file.undone_steps)]
+        files = [file for file in changes.files if step is None or step in (*file.steps, *file.undone_steps)]
         had = self.files.count()
         self.files.show_files(files, self._path)
         if self._wanted:
-            wanted, self._wanted = self._wanted, ""
-            self.files.select(wanted)
+            wanted_name, self._wanted = self._wanted, ""
+            self.files.select(wanted_name)
         self.head.show_files(files)
         if had != len(files):
             self._fit_list()
@@ -297,8 +297,8 @@ class ReviewPanelView(QWidget):
             did = tr("Copied, but not all: these are not text, or too large: {names}.") if patch else ""
             did = did or tr("Nothing was copied: these are not text, or too large: {names}.")
             more = trn("{n} more", "{n} more", len(names) - _MAX_NAMES) if len(names) > _MAX_NAMES else ""
-            shown = ", ".join((*names[:_MAX_NAMES], *((more,) if more else ())))
-            self.banner.show_message(did.format(names=shown), "waiting")
+            listed_names = ", ".join((*names[:_MAX_NAMES], *((more,) if more else ())))
+            self.banner.show_message(did.format(names=listed_names), "waiting")
         elif patch:
             self.banner.show_message(tr("The patch was copied."), "done")
 

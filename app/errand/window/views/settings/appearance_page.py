@@ -76,9 +76,9 @@ class AppearancePageView(SettingsPageView):
     def _add_motion(self) -> None:
         self.rows.addWidget(TextLabel(self.theme, tr("Motion"), bold=True))
         group = QButtonGroup(self)
-        for wanted, text in _MOTIONS:
-            button = self._add_button(group, tr("Motion"), text, chosen=wanted == self.theme.wanted_motion)
-            button.clicked.connect(partial(self.theme.set_motion, wanted))
+        for motion, text in _MOTIONS:
+            button = self._add_button(group, tr("Motion"), text, chosen=motion == self.theme.wanted_motion)
+            button.clicked.connect(partial(self.theme.set_motion, motion))
 
     def _add_button(self, group: QButtonGroup, kind: str, text: str, *, chosen: bool) -> QRadioButton:
         button = QRadioButton(text)

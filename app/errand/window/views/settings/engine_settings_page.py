@@ -59,12 +59,12 @@ def _number(setting: Setting, text: str) -> float:
     try:
         value = int(text) if setting.kind == "integer" else float(text.replace(",", "."))
     except ValueError as error:
-        wanted = (
+        expectation = (
             tr("Enter a whole number, such as {example}.")
             if setting.kind == "integer"
             else tr("Enter a number, such as {example}.")
         )
-        raise InvalidValue(wanted.format(example=format_value(setting.default))) from error
+        raise InvalidValue(expectation.format(example=format_value(setting.default))) from error
     if not math.isfinite(value):
         raise InvalidValue(tr("Enter a number."))
     if setting.minimum is not None and value < setting.minimum:
@@ -159,14 +159,14 @@ class SettingView(QWidget):
         return line
 
     def _lay_out(self, theme: Theme) -> None:
-        tokens, words, row = theme.tokens, self._words, self._row
-        words.setSpacing(2)
-        words.addWidget(TextLabel(theme, tr(self._setting.title), bold=True))
-        words.addWidget(TextLabel(theme, tr(self._setting.help).replace("`", ""), tone="muted", wrap=True))
-        words.addStretch()
+        tokens, texts, row = theme.tokens, self._words, self._row
+        texts.setSpacing(2)
+        texts.addWidget(TextLabel(theme, tr(self._setting.title), bold=True))
+        texts.addWidget(TextLabel(theme, tr(self._setting.help).replace("`", ""), tone="muted", wrap=True))
+        texts.addStretch()
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(tokens.space_close)
-        row.addLayout(words, 1)
+        row.addLayout(texts, 1)
         row.addSpacing(tokens.space_wide)
         row.addWidget(self._control, 0, Qt.AlignmentFlag.AlignTop)  # beside the label, however high the row is
         row.addSpacing(tokens.space_close + self._reset_width)  # the place of the reset button
@@ -273,13 +273,13 @@ class EngineSettingsPageView(SettingsPageView):
     def go_to(self, name: str) -> None:
         """Scroll to a setting and focus it, now or once it is loaded."""
         self._search.clear()
-        known = next((setting for setting in self._settings if setting.name == name), None)
-        self._wanted = name if known is None else ""
-        if known is not None:
-            if known.advanced:
+        declared = next((setting for setting in self._settings if setting.name == name), None)
+        self._wanted = name if declared is None else ""
+        if declared is not None:
+            if declared.advanced:
                 self._advanced.setChecked(True)
             if name not in self._fields:
-                self._make_field(known)
+                self._make_field(declared)
             field = self._fields[name]
             self.bring_into_view(field)
             field.take_focus()
@@ -302,18 +302,20 @@ class EngineSettingsPageView(SettingsPageView):
         Each is made when it is first shown: those that can be seen at once, the others when there is time.
         """
         text, is_open = self._searched, self._advanced.isChecked()
-        wanted = {
-            one.name: one for one in self._settings if (text or is_open or not one.advanced) and matches(one, text)
+        matching = {
+            setting.name: setting
+            for setting in self._settings
+            if (text or is_open or not setting.advanced) and matches(setting, text)
         }
         for name, field in self._fields.items():
-            field.setVisible(name in wanted)
-        unmade = [setting for name, setting in wanted.items() if name not in self._fields]
+            field.setVisible(name in matching)
+        unmade = [setting for name, setting in matching.items() if name not in self._fields]
         self._unmade = unmade[_MADE_AT_ONCE:]
         for setting in unmade[:_MADE_AT_ONCE]:
             self._make_field(setting)
         if self._unmade:
             self._slices.start()
-        self._empty.setVisible(bool(text) and not wanted)
+        self._empty.setVisible(bool(text) and not matching)
         self._advanced.setVisible(not text and bool(self._settings))
         self._show_chevron()
 
@@ -333,12 +335,12 @@ class EngineSettingsPageView(SettingsPageView):
     def _make_field(self, setting: Setting) -> None:
         """In its place: the everyday ones above the button and the others below it, in the engine's order."""
         above = self._settings[: self._settings.index(setting)]
-        place = sum(one.name in self._fields and one.advanced == setting.advanced for one in above)
+        fields_above = sum(other.name in self._fields and other.advanced == setting.advanced for other in above)
         first = self.rows.indexOf(self._advanced if setting.advanced else self._empty) + 1
         field = self._fields[setting.name] = SettingView(self.theme, setting, self._models)
         field.changed.connect(partial(self._on_changed, setting.name))
         field.providers_requested.connect(self.providers_requested)
-        self.rows.insertWidget(first + place, field)
+        self.rows.insertWidget(first + fields_above, field)
 
     async def _set(self, name: str, value: JsonValue) -> None:
         async with self._lock:

@@ -40,8 +40,10 @@ class FolderChoiceView(QWidget):
 
     async def load(self) -> None:
         """Ask the engine for folders that are new; the choice stays."""
-        found = await self._calls.call(CONVERSATION_LIST, ConversationListParams(limit=_CONVERSATIONS))
-        known: set[object] = {self._choice.itemData(index) for index in range(self._choice.count())}
-        for folder in dict.fromkeys(one.workspace for one in found.conversations if one.workspace):
-            if folder not in known:
+        newest = await self._calls.call(CONVERSATION_LIST, ConversationListParams(limit=_CONVERSATIONS))
+        listed_folders: set[object] = {self._choice.itemData(index) for index in range(self._choice.count())}
+        for folder in dict.fromkeys(
+            conversation.workspace for conversation in newest.conversations if conversation.workspace
+        ):
+            if folder not in listed_folders:
                 self._choice.addItem(escape_hidden_line(folder), folder)

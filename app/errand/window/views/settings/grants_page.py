@@ -127,9 +127,9 @@ class GrantsPageView(SettingsPageView):
         self._sandbox.show()
 
     async def _check(self, grant_id: str) -> None:
-        found = await self._calls.call(GRANT_COVERED, GrantCoveredParams(grant_id=grant_id))
+        covered = await self._calls.call(GRANT_COVERED, GrantCoveredParams(grant_id=grant_id))
         if grant_id in self._shown:
-            lines = (covered_summary(found), *map(covered_line, found.calls))
+            lines = (covered_summary(covered), *map(covered_line, covered.calls))
             self._shown[grant_id].show_covered("\n".join(lines))
 
     def _show(self) -> None:

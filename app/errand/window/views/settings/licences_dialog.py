@@ -52,10 +52,10 @@ class LicencesDialog(QDialog):
     async def _load(self) -> None:
         self._found = await asyncio.to_thread(libraries)
         self._head.setText(trn("{n} library", "{n} libraries", len(self._found)))
-        for one in self._found:
-            item = QListWidgetItem(f"{one.name} {one.version}".strip())
-            item.setData(DETAIL, one.licence)
-            item.setData(_LIBRARY, one)
+        for library in self._found:
+            item = QListWidgetItem(f"{library.name} {library.version}".strip())
+            item.setData(DETAIL, library.licence)
+            item.setData(_LIBRARY, library)
             self.list.addItem(item)
         self.list.setCurrentRow(0)
 
@@ -65,10 +65,10 @@ class LicencesDialog(QDialog):
             item.setHidden(text.casefold() not in f"{item.text()} {item.data(DETAIL)}".casefold())
 
     def _on_current_changed(self, current: QListWidgetItem | None) -> None:
-        one: object = current.data(_LIBRARY) if current is not None else None
-        if isinstance(one, Library):
+        library: object = current.data(_LIBRARY) if current is not None else None
+        if isinstance(library, Library):
             self.text.setPlainText(
-                "\n\n".join(one.texts) or tr("{licence}. No licence text included.").format(licence=one.licence)
+                "\n\n".join(library.texts) or tr("{licence}. No licence text included.").format(licence=library.licence)
             )
 
     def _lay_out(self) -> None:

@@ -300,8 +300,8 @@ class McpServerForm(InPlaceFormView):
             self.entered.emit(McpSaveParams(name=name, url=what, client_id=client, callback_port=int(port)))
             return
         try:
-            words = tuple(shlex.split(what))
+            command = tuple(shlex.split(what))
         except ValueError:
             self.show_problem(tr("The command is incomplete: a closing quote, or a character after \\, is missing."))
             return
-        self.entered.emit(McpSaveParams(name=name, command=words))
+        self.entered.emit(McpSaveParams(name=name, command=command))

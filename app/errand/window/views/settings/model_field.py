@@ -74,9 +74,9 @@ class ModelField(QPushButton):
         """With the arrow of a combo box."""
         super().paintEvent(event)
         side, space = self._theme.pixels(_ARROW), self._theme.tokens.space_close
-        place = QRect(self.width() - side - space, (self.height() - side) // 2, side, side)
+        arrow_rect = QRect(self.width() - side - space, (self.height() - side) // 2, side, side)
         painter = QPainter(self)
-        self._theme.icon("chevron-down", "muted").paint(painter, place)
+        self._theme.icon("chevron-down", "muted").paint(painter, arrow_rect)
         painter.end()
 
     def _show(self) -> None:

@@ -37,7 +37,7 @@ class ModelListField(QWidget):
 
     def show_models(self, value: str) -> None:
         """`value` has ids, separated by commas."""
-        ids = [one.strip() for one in value.split(",") if one.strip()]
+        ids = [part.strip() for part in value.split(",") if part.strip()]
         if ids == self._ids:
             return
         had_focus = any(row.isAncestorOf(self.focusWidget() or self) for row in self._rows)
@@ -46,9 +46,9 @@ class ModelListField(QWidget):
             row.hide()
             self._column.removeWidget(row)
             row.deleteLater()
-        self._rows = [self._made_row(place) for place in range(len(ids))]
-        for place, row in enumerate(self._rows):
-            self._column.insertWidget(place, row)
+        self._rows = [self._made_row(index) for index in range(len(ids))]
+        for index, row in enumerate(self._rows):
+            self._column.insertWidget(index, row)
         stops = [*(stop for row in self._rows for stop in row.findChildren(QAbstractButton)), self._add]
         for before, after in pairwise(stops):
             QWidget.setTabOrder(before, after)
@@ -57,8 +57,8 @@ class ModelListField(QWidget):
 
     def _button_to_focus(self) -> QWidget:
         """Where keys go on: the same model after a move, else what stands in the place now."""
-        place, button = self._next_focus
-        return self._rows[place].findChildren(QAbstractButton)[button] if place < len(self._rows) else self._add
+        index, button = self._next_focus
+        return self._rows[index].findChildren(QAbstractButton)[button] if index < len(self._rows) else self._add
 
     def _made_field(self, title: str, unset: str) -> ModelField:
         field = ModelField(self._theme, self._models, title, unset, has_default=False)

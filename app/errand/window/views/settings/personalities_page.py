@@ -49,8 +49,8 @@ class PersonalityRowView(QWidget):
             origin = tr("built-in") if shipped == personality else tr("built-in · edited")
             name.addWidget(TextLabel(theme, origin, tone="muted"))
         name.addStretch(1)
-        words = vbox(name, ElidedLabel(theme, personality_summary(personality), tone="muted"), spacing=2)
-        set_hbox(self, fill(words), edit, duplicate, spacing=tokens.space_close)
+        texts = vbox(name, ElidedLabel(theme, personality_summary(personality), tone="muted"), spacing=2)
+        set_hbox(self, fill(texts), edit, duplicate, spacing=tokens.space_close)
 
     def _on_edited(self) -> None:
         self.edited.emit()
@@ -140,7 +140,7 @@ class PersonalitiesPageView(SettingsPageView):
             self.rows.addWidget(row)
 
     def _shipped(self, personality_id: str) -> Personality | None:
-        return next((one for one in self._store.shipped if one.id == personality_id), None)
+        return next((personality for personality in self._store.shipped if personality.id == personality_id), None)
 
     def _on_new(self) -> None:
         name = free_name(tr("New personality"), self._store.all)

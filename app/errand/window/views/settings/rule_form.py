@@ -137,10 +137,10 @@ class RuleFormView(InPlaceFormView):
         self.added.emit()
 
     async def _judge(self, rule: GrantDraft) -> None:
-        found = await self._calls.call(GRANT_COVERED, GrantCoveredParams(rule=rule))
-        self.show_result(covered_summary(found))
-        self._covered.set_text("\n".join(map(covered_line, found.calls)))
-        self._covered.setVisible(bool(found.calls))
+        covered = await self._calls.call(GRANT_COVERED, GrantCoveredParams(rule=rule))
+        self.show_result(covered_summary(covered))
+        self._covered.set_text("\n".join(map(covered_line, covered.calls)))
+        self._covered.setVisible(bool(covered.calls))
 
     def _on_kind_chosen(self) -> None:
         about = _KINDS[self._kind.currentText()].about

@@ -117,11 +117,11 @@ class SkillInstallView(InPlaceFormView):
 
     async def _preview(self, params: SkillPreviewParams) -> None:
         try:
-            found = await self._calls.call(SKILL_PREVIEW, params)
+            preview = await self._calls.call(SKILL_PREVIEW, params)
         finally:
             self._is_reading = False
         self._clear()
-        self._show(found)
+        self._show(preview)
 
     def _show(self, found: SkillPreviewResult) -> None:
         if found.preview is None:
@@ -138,11 +138,11 @@ class SkillInstallView(InPlaceFormView):
 
     async def _send(self, params: SkillInstallParams) -> None:
         try:
-            made = (await self._calls.call(SKILL_INSTALL, params)).skill
+            skill = (await self._calls.call(SKILL_INSTALL, params)).skill
         finally:
             self._install.setEnabled(True)
         self.close_form()
-        self.installed.emit(made.name)
+        self.installed.emit(skill.name)
 
     def _on_edited(self) -> None:
         self._clear()
@@ -171,9 +171,11 @@ class SkillInstallView(InPlaceFormView):
         self._calls.spawn(self._preview(params), self._say)
 
     def _on_install_clicked(self) -> None:
-        shown = self._shown
-        if shown is None or not self._install.isEnabled():
+        preview = self._shown
+        if preview is None or not self._install.isEnabled():
             return
         self._install.setEnabled(False)
-        params = SkillInstallParams(source=shown.source, path=shown.path, ref=shown.ref, fingerprint=shown.fingerprint)
+        params = SkillInstallParams(
+            source=preview.source, path=preview.path, ref=preview.ref, fingerprint=preview.fingerprint
+        )
         self._calls.spawn(self._send(params), self._say)

@@ -212,10 +212,10 @@ class SkillsPageView(SettingsPageView):
         await self._list()
 
     async def _preview(self, file: str) -> None:
-        found = await self._calls.call(SKILL_PREVIEW, SkillPreviewParams(source=str(Path(file).parent)))
+        result = await self._calls.call(SKILL_PREVIEW, SkillPreviewParams(source=str(Path(file).parent)))
         row = self._shown.get(file)
-        if row is not None and found.preview is not None:
-            row.show_contents(SkillPreviewView(self.theme, found.preview))
+        if row is not None and result.preview is not None:
+            row.show_contents(SkillPreviewView(self.theme, result.preview))
 
     async def _remove(self, file: str, name: str) -> None:
         await self._calls.call(SKILL_REMOVE, SkillRemoveParams(file=file))

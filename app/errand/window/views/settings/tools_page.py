@@ -185,11 +185,11 @@ class ToolsPageView(SettingsPageView):
     def _show_personalities(self) -> None:
         every = self._personalities.all
         ids: list[object] = [self._whose.itemData(index) for index in range(self._whose.count())]
-        if ids != [one.id for one in every]:
+        if ids != [personality.id for personality in every]:
             chosen = self._chosen
             self._whose.clear()
-            for one in every:
-                self._whose.addItem(escape_hidden_line(one.name), one.id)
+            for personality in every:
+                self._whose.addItem(escape_hidden_line(personality.name), personality.id)
             self._whose.setCurrentIndex(max(0, self._whose.findData(chosen)))
             self._whose.setEnabled(bool(every))
 
@@ -199,22 +199,22 @@ class ToolsPageView(SettingsPageView):
         return chosen if isinstance(chosen, str) else DEFAULT
 
     def _show_tools(self) -> None:
-        words = self._search.text().casefold().split()
-        found = [tool for tool in self._tools.tools or () if _matches(tool, words)]
-        shown = found[:_MAX_ROWS]
-        while len(self._rows) > len(shown):
+        search_words = self._search.text().casefold().split()
+        matches = [tool for tool in self._tools.tools or () if _matches(tool, search_words)]
+        visible_tools = matches[:_MAX_ROWS]
+        while len(self._rows) > len(visible_tools):
             row = self._rows.pop()
             self._tool_list.removeWidget(row)
             row.hide()
             row.deleteLater()
-        while len(self._rows) < len(shown):
+        while len(self._rows) < len(visible_tools):
             self._rows.append(ToolRowView(self.theme))
             self._rows[-1].switched.connect(self._on_switched)
             self._tool_list.addWidget(self._rows[-1])
-        for row, tool in zip(self._rows, shown, strict=True):
+        for row, tool in zip(self._rows, visible_tools, strict=True):
             row.show_tool(tool, self._chosen)
-        left = len(found) - len(shown)
-        none = tr("No results") if words and not found else ""
+        left = len(matches) - len(visible_tools)
+        none = tr("No results") if search_words and not matches else ""
         self._more.show_text(
             trn("{n} more tool. Search to find it.", "{n} more tools. Search to find them.", left) if left else none
         )
@@ -231,7 +231,7 @@ class ToolsPageView(SettingsPageView):
 
     def _on_trusted(self, key: str, trusted: bool) -> None:
         """Of what was shown last: the engine refuses if the file names something else by now."""
-        server = next((one for one in self._tools.servers or () if _key(one) == key), None)
+        server = next((server for server in self._tools.servers or () if _key(server) == key), None)
         if server is not None:
             self._tools.trust(server, trusted=trusted)
 

@@ -198,7 +198,7 @@ class ShortcutStore(QObject):
         """Assign only these keys; removes them from another action."""
         holder = self.holder(keys)
         if holder is not None:
-            self._set_keys(holder.name, tuple(known for known in self.keys(holder.name) if known != keys))
+            self._set_keys(holder.name, tuple(sequence for sequence in self.keys(holder.name) if sequence != keys))
         self._set_keys(name, (keys,))
         self._save_and_notify()
 
@@ -218,11 +218,11 @@ class ShortcutStore(QObject):
         self._save_and_notify()
 
     def _set_keys(self, name: ActionName, keys: tuple[str, ...]) -> None:
-        kept = self._state.settings.shortcuts
+        shortcuts = self._state.settings.shortcuts
         if keys == _action(name).shortcuts:
-            kept.pop(name, None)
+            shortcuts.pop(name, None)
         else:
-            kept[name] = list(keys)
+            shortcuts[name] = list(keys)
 
     def _save_and_notify(self) -> None:
         self._state.save_soon()

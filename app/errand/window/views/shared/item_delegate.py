@@ -52,10 +52,10 @@ class ItemDelegate(QStyledItemDelegate):
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: _Index) -> None:
         painter.save()
-        place = self._paint_heading(painter, _rect(option), _text(index, HEADING))
-        self._paint_background(painter, place, _state(option))
+        rect = self._paint_heading(painter, _rect(option), _text(index, HEADING))
+        self._paint_background(painter, rect, _state(option))
         tokens = self._theme.tokens
-        inner = place.adjusted(tokens.space_close, tokens.space_tight, -tokens.space_close, -tokens.space_tight)
+        inner = rect.adjusted(tokens.space_close, tokens.space_tight, -tokens.space_close, -tokens.space_tight)
         small = self._detail_font()
         line = QRect(inner.left(), inner.top(), inner.width(), self._line(self._title_font()))
         self._paint_title(painter, line, index)
@@ -76,7 +76,9 @@ class ItemDelegate(QStyledItemDelegate):
         state = _text(index, STATE)
         if state and state != "idle":
             square = QRectF(line.right() - _DOT, line.center().y() - _DOT / 2 + 1, _DOT, _DOT)
-            paint_status(painter, square, next(one for one in _STATES if one == state), self._theme, 1.0)
+            paint_status(
+                painter, square, next(known_state for known_state in _STATES if known_state == state), self._theme, 1.0
+            )
             line.setRight(line.right() - _DOT - tokens.space_tight)
         title = _text(index, Qt.ItemDataRole.DisplayRole)
         if index.data(ACTION):

@@ -57,15 +57,15 @@ class ModelDelegate(QStyledItemDelegate):
         assert isinstance(line, ModelLine)
         assert isinstance(marks, LineMarks)
         painter.save()
-        place, state = _rect(option), _state(option)
+        rect, state = _rect(option), _state(option)
         tokens = self._theme.tokens
-        inner = place.adjusted(tokens.space_close, 0, -tokens.space_close, 0)
+        inner = rect.adjusted(tokens.space_close, 0, -tokens.space_close, 0)
         if line.kind == "heading":
             heading = inner.adjusted(0, tokens.space_tight, 0, 0)
             painter.setFont(self._strong)
             self._draw(painter, heading, tokens.muted, line.name)
         else:
-            self._paint_background(painter, place, state)
+            self._paint_background(painter, rect, state)
             self._paint_choice(painter, inner, line, marks, is_active=_is_active(state))
         painter.restore()
 
@@ -93,36 +93,36 @@ class ModelDelegate(QStyledItemDelegate):
             self._paint_box(painter, inner, line, is_ticked=line.key in marks.ticked)
         elif line.key and line.key == marks.current:
             self._paint_icon(painter, QRect(inner.left(), inner.top(), side, inner.height()), "check", "accent")
-        words = inner.adjusted(side + tokens.space_close, 0, 0, 0)
+        text_rect = inner.adjusted(side + tokens.space_close, 0, 0, 0)
         if line.model is not None:
             is_favourite = line.key in marks.favourites
             if is_favourite or is_active:
                 star = self._star_place(inner)
                 self._paint_icon(painter, star, "star", "waiting_mark" if is_favourite else "muted")
-            words.setRight(self._paint_facts(painter, inner, line.model))
+            text_rect.setRight(self._paint_facts(painter, inner, line.model))
         painter.setFont(self._base)
         metrics = QFontMetrics(self._base)
-        name = metrics.elidedText(_title(line), Qt.TextElideMode.ElideRight, words.width())
-        self._draw(painter, words, tokens.muted if line.kind == "more" else tokens.text, name)
-        words.setLeft(words.left() + metrics.horizontalAdvance(name) + tokens.space_close)
-        beside = " · ".join(
+        name = metrics.elidedText(_title(line), Qt.TextElideMode.ElideRight, text_rect.width())
+        self._draw(painter, text_rect, tokens.muted if line.kind == "more" else tokens.text, name)
+        text_rect.setLeft(text_rect.left() + metrics.horizontalAdvance(name) + tokens.space_close)
+        details = " · ".join(
             part for part in (line.provider, tr("default") if line.key == marks.default else "") if part
         )
         painter.setFont(self._small)
-        fitting = QFontMetrics(self._small).elidedText(beside, Qt.TextElideMode.ElideRight, words.width())
-        self._draw(painter, words, tokens.muted, fitting)
+        fitting = QFontMetrics(self._small).elidedText(details, Qt.TextElideMode.ElideRight, text_rect.width())
+        self._draw(painter, text_rect, tokens.muted, fitting)
 
     def _paint_box(self, painter: QPainter, inner: QRect, line: ModelLine, *, is_ticked: bool) -> None:
         if line.kind == "more":
             return
         tokens, side = self._theme.tokens, self._theme.tokens.icon_small
-        place = QRect(inner.left(), inner.top(), side, inner.height())
+        icon_rect = QRect(inner.left(), inner.top(), side, inner.height())
         box = QRect(0, 0, side, side)
-        box.moveCenter(place.center())
+        box.moveCenter(icon_rect.center())
         fill, edge = (tokens.accent, tokens.accent) if is_ticked else (tokens.raised, tokens.edge)
         paint_rounded(painter, box, tokens.radius_control / 2, fill=fill, line=edge)
         if is_ticked:
-            self._paint_icon(painter, place, "check", "on_accent")
+            self._paint_icon(painter, icon_rect, "check", "on_accent")
 
     def _paint_facts(self, painter: QPainter, inner: QRect, model: Model) -> int:
         """Paint the columns of facts from the right; returns where they begin."""
@@ -138,8 +138,8 @@ class ModelDelegate(QStyledItemDelegate):
         for icon, has in (("brain", model.thinking), ("image", model.images), ("wrench", model.tools)):
             left -= step
             if has:
-                place = QRect(left, inner.top(), tokens.icon_small, inner.height())
-                self._paint_icon(painter, place, icon, "muted")
+                star_rect = QRect(left, inner.top(), tokens.icon_small, inner.height())
+                self._paint_icon(painter, star_rect, icon, "muted")
         return left - tokens.space_close
 
     def _star_place(self, inner: QRect) -> QRect:

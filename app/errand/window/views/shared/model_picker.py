@@ -198,9 +198,15 @@ class ModelPicker(FramelessDialog):
     def _select_first(self) -> None:
         """The current model without a search, else the best match."""
         lines = self._model.lines
-        places = [row for row, line in enumerate(lines) if line.is_choice]
-        current = (row for row in places if lines[row].key == self._choice.current)
-        self._select(next(current, places[0]) if places and not self._field.text() else places[0] if places else -1)
+        choice_rows = [row for row, line in enumerate(lines) if line.is_choice]
+        current = (row for row in choice_rows if lines[row].key == self._choice.current)
+        self._select(
+            next(current, choice_rows[0])
+            if choice_rows and not self._field.text()
+            else choice_rows[0]
+            if choice_rows
+            else -1
+        )
 
     def _select(self, row: int) -> None:
         index = self._model.index(row, 0)
@@ -210,12 +216,12 @@ class ModelPicker(FramelessDialog):
 
     def _move(self, by: int) -> None:
         """To the next line that can be chosen, in this direction."""
-        places = [row for row, line in enumerate(self._model.lines) if line.is_choice]
-        if not places:
+        choice_rows = [row for row, line in enumerate(self._model.lines) if line.is_choice]
+        if not choice_rows:
             return
         row = self._list.currentIndex().row()
-        now = places.index(row) if row in places else 0
-        self._select(places[max(0, min(len(places) - 1, now + by))])
+        now = choice_rows.index(row) if row in choice_rows else 0
+        self._select(choice_rows[max(0, min(len(choice_rows) - 1, now + by))])
 
     def _toggle_favourite(self, key: str) -> None:
         """The list stays as it is: the group of favourites shows the change when it is opened again."""

@@ -69,8 +69,8 @@ class PickerDialog(FramelessDialog):
 
     def add(self, items: tuple[PickerItem, ...]) -> None:
         """Add items that were found later; keeps the selection."""
-        known = {choice.key for choice in self._items}
-        new = tuple(choice for choice in items if choice.key not in known)
+        listed_keys = {choice.key for choice in self._items}
+        new = tuple(choice for choice in items if choice.key not in listed_keys)
         if new:
             marked = self._list.currentIndex().row()
             self._items = (*self._items, *new)
@@ -121,13 +121,13 @@ class PickerDialog(FramelessDialog):
         self._select(0)
 
     def _show(self) -> None:
-        words = self._field.text().lower().split()
-        found = [choice for choice in self._items if all(word in choice.searched_text for word in words)]
+        search_words = self._field.text().lower().split()
+        matches = [choice for choice in self._items if all(word in choice.searched_text for word in search_words)]
         self._model.clear()
-        for choice in found[:_MAX_SHOWN]:
+        for choice in matches[:_MAX_SHOWN]:
             self._model.appendRow(_item(choice))
-        self._list.setVisible(bool(found))
-        self._empty.setVisible(not found)
+        self._list.setVisible(bool(matches))
+        self._empty.setVisible(not matches)
 
     def _on_return(self) -> None:
         self._choose(self._list.currentIndex())

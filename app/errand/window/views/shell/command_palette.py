@@ -70,8 +70,8 @@ class CommandPalette(QObject):
 
     def _conversation_items(self) -> list[PickerItem]:
         store = self._conversations
-        shown = map(store.at, range(min(store.count(), _MAX_CONVERSATIONS)))
-        return [self._conversation_item(conversation) for conversation in shown]
+        recent = map(store.at, range(min(store.count(), _MAX_CONVERSATIONS)))
+        return [self._conversation_item(conversation) for conversation in recent]
 
     def _action_item(self, action: Action) -> PickerItem:
         return self._item(_Target("action", action.name), action.text, self._shortcuts.display_text(action.name))
@@ -103,7 +103,10 @@ class CommandPalette(QObject):
     def _on_settings_found(self, settings: tuple[Setting, ...]) -> None:
         if self._picker is not None:
             self._picker.add(
-                tuple(self._item(_Target("setting", known.name), tr(known.title), tr("setting")) for known in settings)
+                tuple(
+                    self._item(_Target("setting", setting.name), tr(setting.title), tr("setting"))
+                    for setting in settings
+                )
             )
 
     def _on_closed(self) -> None:

@@ -31,8 +31,8 @@ class OpenConversation(QObject):
         self._open_cards: dict[str, None] = {}
         self.conversation_id = conversation_id
         self.is_pinned = conversation_id in factory.state.settings.pinned
-        known = factory.services.stores.conversations.get(conversation_id)
-        self.title = known.title if known else factory.state.settings.titles.get(conversation_id, _NEW)
+        conversation = factory.services.stores.conversations.get(conversation_id)
+        self.title = conversation.title if conversation else factory.state.settings.titles.get(conversation_id, _NEW)
 
     @property
     def is_shown(self) -> bool:
@@ -57,9 +57,9 @@ class OpenConversation(QObject):
         if not self.conversation_id:
             return TabState(self.title, pinned=self.is_pinned)
         stores = self._factory.services.stores
-        known = stores.conversations.get(self.conversation_id)
-        if known is not None:
-            self.title = known.title
+        conversation = stores.conversations.get(self.conversation_id)
+        if conversation is not None:
+            self.title = conversation.title
         task = stores.tasks.of_conversation(self.conversation_id)
         return TabState(self.title, dot_state(task), self._factory.unread.count(self.conversation_id), self.is_pinned)
 

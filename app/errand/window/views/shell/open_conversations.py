@@ -264,12 +264,12 @@ class OpenConversations(QObject):
 
     def _remember_place(self, window: ConversationWindow) -> None:
         """Where it was stays known for the next time, for the conversations moved last."""
-        places, conversation_id = self._settings.window_places, window.page.conversation_id
-        places.pop(conversation_id, None)
+        positions, conversation_id = self._settings.window_places, window.page.conversation_id
+        positions.pop(conversation_id, None)
         if conversation_id:
-            places[conversation_id] = bytes(window.saveGeometry().data())
-            for old in tuple(places)[:-_MAX_STORED_WINDOWS]:
-                del places[old]
+            positions[conversation_id] = bytes(window.saveGeometry().data())
+            for old in tuple(positions)[:-_MAX_STORED_WINDOWS]:
+                del positions[old]
 
     def _show_main(self) -> None:
         self.main_window_requested.emit()
@@ -292,7 +292,7 @@ class OpenConversations(QObject):
             self._remove(window).close()
         else:
             self._tabs.drop(conversation_id)
-        self._settings.closed = [known for known in self._settings.closed if known != conversation_id]
+        self._settings.closed = [closed_id for closed_id in self._settings.closed if closed_id != conversation_id]
         for stored in (
             self._settings.drafts,
             self._settings.attached,

@@ -100,11 +100,11 @@ class TabStatusView(QWidget):
         self._row.addWidget(self._badge)
 
     def show_state(self, state: DotState, unread: int) -> None:
-        shown = shown_state(state, unread)
-        self._dot.set_state(shown)
-        self._dot.setVisible(shown != "idle")
+        badge_state = shown_state(state, unread)
+        self._dot.set_state(badge_state)
+        self._dot.setVisible(badge_state != "idle")
         self._badge.set_count(unread)
-        self._row.setContentsMargins(self._space if shown != "idle" or unread else 0, 0, 0, 0)
+        self._row.setContentsMargins(self._space if badge_state != "idle" or unread else 0, 0, 0, 0)
         self.adjustSize()
 
 
@@ -249,9 +249,9 @@ class TabBarView(QTabBar):
 
     def minimumTabSizeHint(self, index: int) -> QSize:
         """Many tabs scroll instead of becoming too narrow to read."""
-        wanted = self.tabSizeHint(index)
+        size = self.tabSizeHint(index)
         title = self.fontMetrics().horizontalAdvance(self.tabText(index))
-        return QSize(wanted.width() - max(0, title - self._theme.tokens.column // 7), wanted.height())
+        return QSize(size.width() - max(0, title - self._theme.tokens.column // 7), size.height())
 
     def tabLayoutChange(self) -> None:
         super().tabLayoutChange()
@@ -303,12 +303,12 @@ class TabBarView(QTabBar):
             self._show_close_buttons()
 
     def _show_close_buttons(self) -> None:
-        shown = (self.current, self._hovered)
+        keys_with_button = (self.current, self._hovered)
         for index, key in enumerate(self.keys):
-            known = self._states.get(key)
+            state = self._states.get(key)
             button = self.tabButton(index, QTabBar.ButtonPosition.RightSide)
-            if known is not None and button.isVisibleTo(self) != (not known.pinned and key in shown):
-                button.setVisible(not known.pinned and key in shown)
+            if state is not None and button.isVisibleTo(self) != (not state.pinned and key in keys_with_button):
+                button.setVisible(not state.pinned and key in keys_with_button)
 
     def _move_pinned_left(self) -> None:
         """Move pinned tabs to the left; both groups keep their order."""

@@ -103,7 +103,7 @@ class TabsView(QWidget):
 
     def take(self, page: OpenConversation) -> None:
         """Release a page and remove its tab."""
-        key = next(key for key, known in self.pages.items() if known is page)
+        key = next(key for key, open_page in self.pages.items() if open_page is page)
         del self.pages[key]
         self.bar.remove(key)
         if page.is_shown:
@@ -259,5 +259,9 @@ class SavedTabs(QObject):
         for page in self._tabs.pages.values():
             page.save_scroll_position()
         settings.titles = {page.conversation_id: page.title for page in self._tabs.pages.values()}
-        wanted = {*self._tabs.open_ids, *settings.closed}
-        settings.places = {known: position for known, position in settings.places.items() if known in wanted}
+        kept_ids = {*self._tabs.open_ids, *settings.closed}
+        settings.places = {
+            conversation_id: position
+            for conversation_id, position in settings.places.items()
+            if conversation_id in kept_ids
+        }

@@ -135,14 +135,14 @@ class StickyHeading(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
-        place = self.rect().translated(0, self._shift)
-        painter.fillRect(place if self._corner is None else self.rect(), brush(self._theme.tokens.panel))
+        rect = self.rect().translated(0, self._shift)
+        painter.fillRect(rect if self._corner is None else self.rect(), brush(self._theme.tokens.panel))
         room = self._corner.width() if self._corner is not None else 0
-        self._delegate.draw_heading(painter, place.adjusted(0, 0, -room, 0), self._text)
+        self._delegate.draw_heading(painter, rect.adjusted(0, 0, -room, 0), self._text)
         if self._corner is not None and self._shift:
             index = self._view.indexAt(QPoint(1, self.height() + self._shift))
             heading: object = index.data(HEADING)
-            below = QRect(place.left(), place.bottom() + 1, place.width() - room, place.height())
+            below = QRect(rect.left(), rect.bottom() + 1, rect.width() - room, rect.height())
             self._delegate.draw_heading(painter, below, heading if isinstance(heading, str) else "")
 
 

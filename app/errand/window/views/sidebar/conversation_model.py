@@ -220,8 +220,8 @@ class ConversationModel(QAbstractListModel):
     def _arranged(self) -> tuple[list[ListRow], int]:
         if self._marks is None:
             return [], 0
-        shown = (self._unfolded, self._current, self._most)
-        return arrange(self._listing, self._marks, self._grouping, self._now(), *shown)
+        shown_state = (self._unfolded, self._current, self._most)
+        return arrange(self._listing, self._marks, self._grouping, self._now(), *shown_state)
 
     def _on_inserted(self, first: int, count: int) -> None:
         head, self._tail_start = self._arranged()
@@ -283,16 +283,16 @@ class ConversationModel(QAbstractListModel):
             self._on_reset()  # a day has ended, and its timer has not fired yet
         if head == self._head:
             return
-        wanted = {line.key for line in head}
+        new_keys = {line.key for line in head}
         for row in range(len(self._head) - 1, -1, -1):
-            if self._head[row].key not in wanted:
+            if self._head[row].key not in new_keys:
                 self.beginRemoveRows(QModelIndex(), row, row)
                 del self._head[row]
                 self._count -= 1
                 self.endRemoveRows()
-        known = {line.key for line in self._head}
+        old_keys = {line.key for line in self._head}
         for row, line in enumerate(head):
-            if line.key not in known:
+            if line.key not in old_keys:
                 self.beginInsertRows(QModelIndex(), row, row)
                 self._head.insert(row, line)
                 self._count += 1

@@ -113,12 +113,12 @@ def _by_day(listing: PagedListStore, now: datetime) -> tuple[_Groups, int]:
 
 def _by_folder(conversations: Iterable[Conversation], marks: ConversationMarks) -> _Groups:
     """Folders in the order of their newest conversation."""
-    found: dict[str, list[Conversation]] = {}
+    groups: dict[str, list[Conversation]] = {}
     for conversation in conversations:
         key = PINNED if conversation.pinned else marks.folder(conversation)
-        found.setdefault(key, []).append(conversation)
-    names = Counter(PurePath(folder).name for folder in found)
-    return {key: (_folder_heading(key, names), members) for key, members in found.items()}
+        groups.setdefault(key, []).append(conversation)
+    names = Counter(PurePath(folder).name for folder in groups)
+    return {key: (_folder_heading(key, names), members) for key, members in groups.items()}
 
 
 def _folder_heading(folder: str, names: Counter[str]) -> str:
@@ -140,11 +140,19 @@ def _folded(
     current: str,
 ) -> list[ListRow]:
     """The rows of one group; a line for a single hidden one would save nothing."""
-    finished = [one.id for one in members if one.id != current and not marks.is_active(one.id)]
+    finished = [
+        conversation.id
+        for conversation in members
+        if conversation.id != current and not marks.is_active(conversation.id)
+    ]
     hidden = frozenset(finished[_MAX_FINISHED_CONVERSATIONS:])
     folds = group != PINNED and len(hidden) > 1
     if not folds or group in unfolded:
-        rows = [ListRow("conversation", one.id, group, heading) for one in members]
+        rows = [ListRow("conversation", conversation.id, group, heading) for conversation in members]
         return [*rows, ListRow("fewer", f"fold:{group}", group, heading)] if folds else rows
-    rows = [ListRow("conversation", one.id, group, heading) for one in members if one.id not in hidden]
+    rows = [
+        ListRow("conversation", conversation.id, group, heading)
+        for conversation in members
+        if conversation.id not in hidden
+    ]
     return [*rows, ListRow("more", f"fold:{group}", group, heading, len(hidden))]

@@ -65,8 +65,8 @@ class InboxSectionView(QWidget):
     @property
     def rows(self) -> tuple[InboxRowView, ...]:
         """The visible rows, from the top."""
-        shown = self._entries if self._shows_all else self._entries[:_MAX_ROWS]
-        return tuple(self._rows[entry.key] for entry in shown)
+        visible_entries = self._entries if self._shows_all else self._entries[:_MAX_ROWS]
+        return tuple(self._rows[entry.key] for entry in visible_entries)
 
     def set_title(self, title: str) -> None:
         self._title = title
@@ -80,13 +80,13 @@ class InboxSectionView(QWidget):
         self._show()
 
     def _show(self) -> None:
-        shown = self._entries if self._shows_all else self._entries[:_MAX_ROWS]
-        for key in self._rows.keys() - {entry.key for entry in shown}:
+        visible_entries = self._entries if self._shows_all else self._entries[:_MAX_ROWS]
+        for key in self._rows.keys() - {entry.key for entry in visible_entries}:
             row = self._rows.pop(key)
             self._column.removeWidget(row)
             row.hide()  # stops its pulse
             row.deleteLater()
-        for number, entry in enumerate(shown, start=1):
+        for number, entry in enumerate(visible_entries, start=1):
             row = self._rows.get(entry.key)
             if row is None:
                 row = self._rows[entry.key] = self._make_row(entry)
@@ -95,7 +95,7 @@ class InboxSectionView(QWidget):
                 row.show()  # the layout would only show it in the next iteration of the event loop
             if row.entry != entry:
                 row.show_entry(entry)
-        hidden = len(self._entries) - len(shown)
+        hidden = len(self._entries) - len(visible_entries)
         self._heading.setText(f"{self._title} ({len(self._entries)})")
         self._more.setText(trn("Show {n} more", "Show {n} more", hidden) if hidden else tr("Show fewer"))
         self._more.setAccessibleName(f"{self._more.text()}: {self._title}")
@@ -224,8 +224,8 @@ class InboxView(QWidget):
         return InboxEntry(task.id, task.conversation_id, state, title, detail, task.id, button=button, enabled=enabled)
 
     def _title(self, conversation_id: str, default: str) -> str:
-        known = self._stores.conversations.get(conversation_id)
-        return known.title if known else default
+        conversation = self._stores.conversations.get(conversation_id)
+        return conversation.title if conversation else default
 
     def _make_row(self, entry: InboxEntry) -> InboxRowView:
         row = InboxRowView(entry, self._theme, self._pulse)

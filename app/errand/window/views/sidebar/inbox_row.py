@@ -93,21 +93,21 @@ class AskDetailView(QWidget):
         return all(box.fits for box in self._boxes)
 
     def _show_approval(self, approval: Approval) -> None:
-        words, tone = _RISKS[approval.risk]
-        self._add_label(words, tone)
+        risk_text, tone = _RISKS[approval.risk]
+        self._add_label(risk_text, tone)
         self._add_box(
             tr("What will run"), escape_hidden(approval.text if approval.command is None else approval.command)
         )
         if remark := effect_of(approval).remark:
             self._add_label(remark, "waiting")
         reads = tuple(path for path in approval.reads if path != approval.working_dir)
-        for words, text in (
+        for template, text in (
             (tr("In {folder}"), escape_hidden_line(approval.working_dir or "")),
             (tr("Reads {folder}"), "\n".join(escape_hidden_line(path) for path in reads)),
             (tr("Writes {folder}"), "\n".join(escape_hidden_line(path) for path in approval.writes)),
         ):
             if text:
-                self._add_label(words.format(folder=text))
+                self._add_label(template.format(folder=text))
         if approval.preview:
             self._add_box(tr("What will change"), approval.preview, diff=True)
         self._add_label(tr("Why: {reason}").format(reason=escape_hidden_line(approval.rule)))
@@ -314,11 +314,11 @@ class InboxRowView(QFrame):
             self.opened.emit()
 
     def _head(self, pulse: PulseTimer) -> QHBoxLayout:
-        words = vbox(self._title, self._detail, spacing=0)
+        texts = vbox(self._title, self._detail, spacing=0)
         head = QHBoxLayout()
         head.setSpacing(self._theme.tokens.space_close)
         head.addWidget(self._dot, 0, Qt.AlignmentFlag.AlignVCenter)
-        head.addLayout(words, 1)
+        head.addLayout(texts, 1)
         self._button: IconButton | None = None
         self._chevron: IconButton | None = None
         if self.entry.button is not None:

@@ -92,8 +92,10 @@ class SearchResultsView(QWidget):
 
     def show_results(self, text: str, found: ConversationSearchResult) -> None:
         now = datetime.now().astimezone()
-        titles = [_title_result(one, now, place) for place, one in enumerate(found.titles[:_MAX_TITLES])]
-        hits = [_message_result(one, now, place) for place, one in enumerate(found.hits)]
+        titles = [
+            _title_result(conversation, now, rank) for rank, conversation in enumerate(found.titles[:_MAX_TITLES])
+        ]
+        hits = [_message_result(hit, now, rank) for rank, hit in enumerate(found.hits)]
         self._results = (*titles, *hits)
         self._model.clear()
         for result in self._results:

@@ -54,11 +54,11 @@ def make_bars(report: UsageReportResult, days: int | None, today: date) -> Bars:
     unit = "money" if report.total.usage.cost_usd else "tokens"
     used = {date.fromisoformat(row.key): row for row in report.days}
     first = min(used, default=today) if days is None else today - timedelta(days=days - 1)
-    shown = [first + timedelta(days=number) for number in range((max(today, *used) - first).days + 1)]
-    if len(shown) <= _MAX_DAYS:
-        bars = [_bar(short_day(day), _long_date(day), [used[day]] if day in used else [], unit) for day in shown]
+    days_shown = [first + timedelta(days=number) for number in range((max(today, *used) - first).days + 1)]
+    if len(days_shown) <= _MAX_DAYS:
+        bars = [_bar(short_day(day), _long_date(day), [used[day]] if day in used else [], unit) for day in days_shown]
         return Bars(tr("Money per day") if unit == "money" else tr("Tokens per day"), unit, tuple(bars))
-    months = dict.fromkeys((day.year, day.month) for day in shown)
+    months = dict.fromkeys((day.year, day.month) for day in days_shown)
     of_month = {month: [row for day, row in used.items() if (day.year, day.month) == month] for month in months}
     bars = [
         _bar(f"{short_month(date(year, month, 1))} {year}", f"{month_name(date(year, month, 1))} {year}", rows, unit)
@@ -200,16 +200,16 @@ class UsageChartView(QWidget):
             painter.drawLine(QPointF(plot.left(), y), QPointF(plot.right(), y))
             if part:
                 painter.setPen(QColor(tokens.muted))
-                place = QRectF(0, y - tokens.size_small, plot.left() - tokens.space_close, 2 * tokens.size_small)
-                painter.drawText(place, _RIGHT_ALIGNED, amount_label(part * top, self._bars.unit))
+                label_rect = QRectF(0, y - tokens.size_small, plot.left() - tokens.space_close, 2 * tokens.size_small)
+                painter.drawText(label_rect, _RIGHT_ALIGNED, amount_label(part * top, self._bars.unit))
 
     def _paint_bars(self, painter: QPainter, plot: QRectF, top: float) -> None:
         tokens, step = self._theme.tokens, self._step(plot)
         gap = min(step / 3, float(tokens.space_tight))
         painter.setPen(Qt.PenStyle.NoPen)
-        for place, bar in enumerate(self._bars.bars):
-            left = plot.left() + place * step
-            if place == self._current:
+        for index, bar in enumerate(self._bars.bars):
+            left = plot.left() + index * step
+            if index == self._current:
                 painter.fillRect(QRectF(left, plot.top(), step, plot.height()), QColor(tokens.hover))
             if bar.value:
                 high = max(_MIN_BAR_HEIGHT, bar.value / top * plot.height())
@@ -225,14 +225,14 @@ class UsageChartView(QWidget):
         every = max(1, int((widest + tokens.space_wide) / step) + 1) if step < widest + tokens.space_wide else 1
         painter.setPen(QColor(tokens.muted))
         end = plot.right() + widest
-        for place in range(len(bars) - 1, -1, -every):
-            centre = plot.left() + (place + 0.5) * step
+        for index in range(len(bars) - 1, -1, -every):
+            centre = plot.left() + (index + 0.5) * step
             left = min(max(centre - widest / 2 - 2, plot.left()), plot.right() - widest - 4)
             if left + widest + tokens.space_close > end:
                 continue
             end = left
             room = QRectF(left, plot.bottom() + tokens.space_tight, widest + 4, 2 * tokens.size_small)
-            painter.drawText(room, Qt.AlignmentFlag.AlignHCenter, bars[place].label)
+            painter.drawText(room, Qt.AlignmentFlag.AlignHCenter, bars[index].label)
 
     def _plot(self) -> QRectF:
         tokens = self._theme.tokens

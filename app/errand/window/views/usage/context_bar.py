@@ -68,9 +68,9 @@ class ContextBarView(QAbstractButton):
     def sizeHint(self) -> QSize:
         tokens = self._theme.tokens
         self.setFont(self._theme.font(tokens.size_small))
-        words = self.fontMetrics().horizontalAdvance(self.text())
+        text_width = self.fontMetrics().horizontalAdvance(self.text())
         bar = _WIDE + tokens.space_tight if self._share is not None else 0
-        return QSize(words + bar + 2 * tokens.space_close, self.fontMetrics().height() + tokens.space_tight)
+        return QSize(text_width + bar + 2 * tokens.space_close, self.fontMetrics().height() + tokens.space_tight)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
@@ -103,31 +103,31 @@ class ContextBarView(QAbstractButton):
         painter.drawRoundedRect(place, _HIGH / 2, _HIGH / 2)
 
     def _on_changed(self) -> None:
-        found = self._store.report
-        if found is None:
+        report = self._store.report
+        if report is None:
             return
-        window = found.window_tokens
-        self._share = found.used_tokens / window if window else None
-        used = trn("{n} token", "{n} tokens", found.used_tokens)
+        window = report.window_tokens
+        self._share = report.used_tokens / window if window else None
+        used = trn("{n} token", "{n} tokens", report.used_tokens)
         self.setText(
             f"{self._share:.0%}".replace("%", " %")
             if self._share is not None
             else tr("{used} of context").format(used=used)
         )
-        whole = tr("{used} of {window}").format(used=used, window=grouped(window)) if window else used
-        self.setAccessibleName(tr("Context used by the last reply: {share}. Show details").format(share=whole))
-        set_tool_tip(self, tr("Context used by the last reply: {share}").format(share=whole))
+        share_text = tr("{used} of {window}").format(used=used, window=grouped(window)) if window else used
+        self.setAccessibleName(tr("Context used by the last reply: {share}. Show details").format(share=share_text))
+        set_tool_tip(self, tr("Context used by the last reply: {share}").format(share=share_text))
         self.show()
         self.updateGeometry()
         self.update()
         if self._popover is not None:
-            self._popover.show_parts(found)
+            self._popover.show_parts(report)
 
     def _on_clicked(self) -> None:
         from errand.window.views.usage.context_popover import ContextPopoverView
 
-        found = self._store.report
-        if found is None:
+        report = self._store.report
+        if report is None:
             return
         if self._popover is None:
             self._popover = ContextPopoverView(self._theme, self)
@@ -136,5 +136,5 @@ class ContextBarView(QAbstractButton):
             self._popover.lock(self._lock)
             if self._task is not None:
                 self._popover.show_task(self._task)
-        self._popover.show_parts(found)
+        self._popover.show_parts(report)
         self._popover.open_above(self)

@@ -87,12 +87,12 @@ class ContextPopoverView(QFrame):
         self._title.setText(tr("Context of turn {turn}").format(turn=found.turn))
         used = trn("{n} token", "{n} tokens", found.used_tokens)
         if window:
-            known = tr("{used} of {window} that {model} can read").format(
+            total_text = tr("{used} of {window} that {model} can read").format(
                 used=used, window=grouped(window), model=found.model
             )
         else:
-            known = tr("{used}, sent to {model}").format(used=used, model=found.model)
-        self._total.setText(known)
+            total_text = tr("{used}, sent to {model}").format(used=used, model=found.model)
+        self._total.setText(total_text)
         self._bar.show_shares(found.shares, window or found.used_tokens)
         self._bar.setVisible(bool(found.shares))
         self._explanation.setText(_SHARES_ESTIMATED if found.shares else _NO_SHARES)
@@ -136,25 +136,25 @@ class ContextPopoverView(QFrame):
         grid.setVerticalSpacing(self._theme.tokens.space_tight)
         grid.setColumnStretch(1, 1)
         for share in found.shares:
-            place, name = grid.rowCount(), CONTEXT_PARTS[share.part]
+            row, name = grid.rowCount(), CONTEXT_PARTS[share.part]
             items = part_items_text(share.part, share.items)
-            grid.addWidget(_Swatch(self._theme, _COLOURS[share.part]), place, 0)
-            grid.addWidget(TextLabel(self._theme, name), place, 1)
-            grid.addWidget(TextLabel(self._theme, items, tone="muted"), place, 2, Qt.AlignmentFlag.AlignRight)
-            grid.addWidget(self._number(name, share.tokens), place, 3, Qt.AlignmentFlag.AlignRight)
+            grid.addWidget(_Swatch(self._theme, _COLOURS[share.part]), row, 0)
+            grid.addWidget(TextLabel(self._theme, name), row, 1)
+            grid.addWidget(TextLabel(self._theme, items, tone="muted"), row, 2, Qt.AlignmentFlag.AlignRight)
+            grid.addWidget(self._number(name, share.tokens), row, 3, Qt.AlignmentFlag.AlignRight)
             for part in found.prompt if share.part == "system" else ():
                 self._add_prompt_part(grid, part)
         return rows
 
     def _add_prompt_part(self, grid: QGridLayout, part: PromptShare) -> None:
         """The parts of the instructions are listed below them; their files are in the tool tip."""
-        place, name, small = grid.rowCount(), PROMPT_PARTS[part.part], self._theme.tokens.size_small
+        row, name, small = grid.rowCount(), PROMPT_PARTS[part.part], self._theme.tokens.size_small
         label = TextLabel(self._theme, name, tone="muted", size=small)
         set_tool_tip(label, "\n".join(map(plain, part.sources)))
         label.setAccessibleDescription(label.toolTip())
-        grid.addWidget(label, place, 1)
+        grid.addWidget(label, row, 1)
         number = self._number(name, part.tokens, tone="muted", size=small)
-        grid.addWidget(number, place, 3, Qt.AlignmentFlag.AlignRight)
+        grid.addWidget(number, row, 3, Qt.AlignmentFlag.AlignRight)
 
     def _number(self, name: str, tokens: int, tone: Tone = "text", size: int = 0) -> TextLabel:
         label = TextLabel(self._theme, f"{tokens:,}", tone=tone, size=size)

@@ -35,12 +35,12 @@ class ModeSwitchView(QWidget):
 
     def show_task(self, task: Task | None) -> None:
         is_shown = task is not None and (task.ended_at is not None) == self._of_ended
-        words = _offered_mode(task) if task is not None and is_shown else None
-        self.setVisible(words is not None)
-        if words is None:
+        offer = _offered_mode(task) if task is not None and is_shown else None
+        self.setVisible(offer is not None)
+        if offer is None:
             return
-        text, why = words
-        self._wanted = "chat" if words is _CHAT else "task"
+        text, why = offer
+        self._wanted = "chat" if offer is _CHAT else "task"
         self._button.setText(text)
         self._button.setAccessibleName(text)
         set_tool_tip(self._button, why)

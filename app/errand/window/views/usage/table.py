@@ -120,8 +120,8 @@ class UsageTableView(QTableView):
 
 def _paid(row: UsageRow) -> str:
     """The cost, with `?` for turns whose price is unknown."""
-    known = money(row.usage)
-    return f"{known} + ?" if known and row.unpriced_turns else known or ("?" if row.unpriced_turns else "")
+    cost = money(row.usage)
+    return f"{cost} + ?" if cost and row.unpriced_turns else cost or ("?" if row.unpriced_turns else "")
 
 
 def _value(row: UsageRow, column: int) -> float:

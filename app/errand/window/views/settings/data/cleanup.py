@@ -58,12 +58,12 @@ class OrphansView(QWidget):
         set_vbox(self, hbox(self._list, STRETCH), self._question, spacing=tokens.space_close)
 
     async def _load(self) -> None:
-        found = await self._calls.call(DATA_ORPHANS, OrphansParams(limit=_MAX_ORPHANS))
-        self._found = found.orphans
-        if found.count:
-            self._question.ask(orphan_summary(found))
+        orphans = await self._calls.call(DATA_ORPHANS, OrphansParams(limit=_MAX_ORPHANS))
+        self._found = orphans.orphans
+        if orphans.count:
+            self._question.ask(orphan_summary(orphans))
         else:
-            self._question.show_text(orphan_summary(found))
+            self._question.show_text(orphan_summary(orphans))
         self.confirmation_shown.emit()
 
     async def _archive_or_delete(self, *, delete: bool) -> None:
@@ -145,12 +145,12 @@ class PruneView(QWidget):
         set_vbox(self, ask, self._question, spacing=tokens.space_close)
 
     async def _count_matches(self, days: int) -> None:
-        found = await self._calls.call(DATA_PRUNE, DataPruneParams(days=days))
+        preview = await self._calls.call(DATA_PRUNE, DataPruneParams(days=days))
         if days == _AGES[self._age.currentText()]:
-            if found.conversations:
-                self._question.ask(conversations_size_label(found))
+            if preview.conversations:
+                self._question.ask(conversations_size_label(preview))
             else:
-                self._question.show_text(conversations_size_label(found))
+                self._question.show_text(conversations_size_label(preview))
             self.confirmation_shown.emit()
 
     async def _prune(self, days: int) -> None:

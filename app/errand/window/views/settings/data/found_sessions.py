@@ -72,13 +72,13 @@ class FoundSessionsView(QWidget):
         self._calls.spawn(self._find(), self._on_failed)
 
     async def _find(self) -> None:
-        found = await self._calls.call(DATA_FIND, EmptyParams())
+        result = await self._calls.call(DATA_FIND, EmptyParams())
         self.find_button.setEnabled(True)
-        if not found.found:
-            self._say(_nothing_text(found))
+        if not result.found:
+            self._say(_nothing_text(result))
         else:
-            for one in found.found:
-                self._add(one)
+            for sessions in result.found:
+                self._add(sessions)
             can_take = any(choice.isEnabled() for choice, _ in self._choices)
             self._say("" if can_take else tr("Everything readable is already imported."))
             self._buttons.setVisible(can_take)
@@ -110,29 +110,29 @@ class FoundSessionsView(QWidget):
         self._import.setEnabled(any(choice.isChecked() for choice, _ in self._choices))
 
     def _on_import(self) -> None:
-        chosen = [one for choice, one in self._choices if choice.isChecked()]
+        chosen = [sessions for choice, sessions in self._choices if choice.isChecked()]
         self._close()
         self.find_button.setEnabled(False)
         self._calls.spawn(self._take(chosen), self._on_failed)
 
     async def _take(self, chosen: list[FoundSessions]) -> None:
         """Each after the other; the fault of one stops no other."""
-        said: list[str] = []
-        for number, one in enumerate(chosen, 1):
+        outcomes: list[str] = []
+        for number, sessions in enumerate(chosen, 1):
             self._say(
                 tr("Importing {program}… ({number} of {total})").format(
-                    program=escape_hidden_line(one.program), number=number, total=len(chosen)
+                    program=escape_hidden_line(sessions.program), number=number, total=len(chosen)
                 )
             )
             try:
-                done = await self._calls.call(DATA_IMPORT, DataImportParams(path=one.path))
+                done = await self._calls.call(DATA_IMPORT, DataImportParams(path=sessions.path))
             except CallError as error:
-                said.append(str(error))
+                outcomes.append(str(error))
             else:
-                said += import_text(done)
+                outcomes += import_text(done)
         self._close()
         self.find_button.setFocus()  # the button that was pressed is gone
-        self.imported.emit(" ".join(said))
+        self.imported.emit(" ".join(outcomes))
 
     def _on_failed(self, text: str) -> None:
         self._close()
@@ -144,5 +144,5 @@ class FoundSessionsView(QWidget):
 
 
 def _nothing_text(found: DataFindResult) -> str:
-    places = "\n".join(map(escape_hidden_line, found.searched))
-    return tr("No sessions from other apps found. Searched in:\n{places}").format(places=places)
+    paths = "\n".join(map(escape_hidden_line, found.searched))
+    return tr("No sessions from other apps found. Searched in:\n{places}").format(places=paths)

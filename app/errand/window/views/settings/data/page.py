@@ -183,11 +183,11 @@ class DataPageView(SettingsPageView):
     def _show(self, found: DataSummaryResult) -> None:
         self._folder = found.folder
         self._path_label.setText(found.folder)
-        whole = sum(part.bytes for part in found.parts)
+        total_bytes = sum(part.bytes for part in found.parts)
         facts = [
             trn("{n} conversation", "{n} conversations", found.conversations),
             trn("{n} archived", "{n} archived", found.archived),
-            tr("{size} used").format(size=file_size(whole)),
+            tr("{size} used").format(size=file_size(total_bytes)),
             tr("{size} free").format(size=file_size(found.free_bytes)),
         ]
         facts += [tr("records in database {server}").format(server=part.server) for part in found.parts if part.server]
@@ -201,13 +201,13 @@ class DataPageView(SettingsPageView):
     async def _write(self, path: str, form: ExportFormat) -> None:
         params = DataExportParams(path=path, format=form, overwrite=True)
         done = await self._calls.call(DATA_EXPORT, params)
-        words = tr("Exported {conversations}, {messages} to {path} ({size}).").format(
+        notice = tr("Exported {conversations}, {messages} to {path} ({size}).").format(
             conversations=trn("{n} conversation", "{n} conversations", done.conversations),
             messages=trn("{n} message", "{n} messages", done.nodes),
             path=done.path,
             size=file_size(done.bytes),
         )
-        self.banner.show_message(words, "done")
+        self.banner.show_message(notice, "done")
 
     async def _import_file(self, path: str) -> None:
         done = await self._calls.call(DATA_IMPORT, DataImportParams(path=path))

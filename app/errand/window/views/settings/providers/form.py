@@ -131,8 +131,8 @@ class ProviderFormCard(Card):
             tr("Edit {name}").format(name=provider.title) if provider is not None else tr("Add provider")
         )
         self.setAccessibleName(self._title.text())
-        wanted = (provider.kind or provider.name) if provider is not None else _OPENAI
-        self._kind.setCurrentIndex(next((n for n, kind in enumerate(self._kinds) if kind.name == wanted), 0))
+        kind_name = (provider.kind or provider.name) if provider is not None else _OPENAI
+        self._kind.setCurrentIndex(next((n for n, kind in enumerate(self._kinds) if kind.name == kind_name), 0))
         self._name.setText(provider.title if provider is not None and provider.own else "")
         self._address.setText(self._address_of(provider))
         self._key.clear()

@@ -144,10 +144,10 @@ class ProviderModelsView(QWidget):
         self.chosen.emit(ModelChooseParams(provider=self.provider.name, models=None if everything else names))
 
     def _on_searched(self, text: str) -> None:
-        words = text.lower().split()
+        search_words = text.lower().split()
         for item in self._items:
-            shown = f"{item.text()} {item.toolTip()}".lower()
-            item.setHidden(not all(word in shown for word in words))
+            searched_text = f"{item.text()} {item.toolTip()}".lower()
+            item.setHidden(not all(word in searched_text for word in search_words))
 
     def _on_ticked(self) -> None:
         self._show_count()

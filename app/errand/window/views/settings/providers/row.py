@@ -28,10 +28,10 @@ class ProviderRowView(QWidget):
         super().__init__()
         self.provider = provider
         self.models = models
-        words, tone = provider_status(provider, len(models))
+        status, tone = provider_status(provider, len(models))
         self._title = TextLabel(theme, provider.title, bold=True)
         self._kind = TextLabel(theme, kind, tone="muted")
-        self._state = TextLabel(theme, words, tone=tone, wrap=True)
+        self._state = TextLabel(theme, status, tone=tone, wrap=True)
         self._test, self._models = push_button(tr("Test")), push_button(tr("Models…"))
         self._edit, self._remove = push_button(tr("Edit…")), push_button(tr("Remove…"))
         for button in (self._test, self._models, self._edit, self._remove):
@@ -65,8 +65,8 @@ class ProviderRowView(QWidget):
 
     def show_models(self, view: QWidget | None) -> None:
         """Show this view of the models below, or remove the one that is there."""
-        shown = self._column.itemAt(2)
-        if shown is not None and (old := shown.widget()) is not None:
+        open_item = self._column.itemAt(2)
+        if open_item is not None and (old := open_item.widget()) is not None:
             self._column.removeWidget(old)
             old.hide()
             old.deleteLater()
