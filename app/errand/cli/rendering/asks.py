@@ -3,7 +3,7 @@
 import msgspec
 
 from errand.cli.rendering.ask_choices import choices_by_label
-from errand.cli.rendering.tool_calls import whole_diff_lines
+from errand.cli.rendering.tool_calls import full_diff_lines
 from errand.cli.terminal.style import PLAIN, Style
 from errand.cli.terminal.text import columns, escape_hidden, escape_hidden_line, one_line, plain, short_path, wrapped
 from errand.client.texts.asks import asked_text, choice_text, deadline_text, settled_text, subject_text
@@ -116,7 +116,7 @@ def _approval_lines(approval: Approval, style: Style, width: int) -> list[str]:
 
 def _change_lines(approval: Approval, style: Style, width: int) -> list[str]:
     """The diff, if the preview is one."""
-    return [] if effect_of(approval).details else whole_diff_lines(approval.preview, style, width)
+    return [] if effect_of(approval).details else full_diff_lines(approval.preview, style, width)
 
 
 def _offer_lines(number: int, offer: GrantOffer, style: Style, width: int) -> list[str]:

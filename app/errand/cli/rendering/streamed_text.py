@@ -24,16 +24,16 @@ class StreamedText:
         if self._prose is None:
             style = Style(colour=False, unicode=self._style.unicode) if thinking else self._style
             self._prose, self._is_dim = MarkdownStream(style, self._width), thinking
-        return self._shown(self._prose.feed(plain(text)))
+        return self._styled(self._prose.feed(plain(text)))
 
     def end(self) -> str:
         """Return the end of the text, with a newline if its last line is open; empty between texts."""
         prose, self._prose = self._prose, None
-        rest = self._shown(prose.end() if prose else "")
+        rest = self._styled(prose.end() if prose else "")
         was_open, self.is_open = self.is_open, False
         return f"{rest}\n" if was_open else rest
 
-    def _shown(self, text: str) -> str:
+    def _styled(self, text: str) -> str:
         if text:
             self.is_open = not text.endswith("\n")
         return dimmed(text, self._style) if self._is_dim else text

@@ -29,7 +29,7 @@ def diff_lines(diff: str, width: int, style: Style) -> list[str]:
     return lines
 
 
-def whole_diff_lines(diff: str, style: Style, width: int) -> list[str]:
+def full_diff_lines(diff: str, style: Style, width: int) -> list[str]:
     """The full diff, for a person who is asked to allow it; continuation lines stay indented."""
     room = max(12, width - 5)
     return [_colored(line, piece, style) for line in _lines(diff) for piece in _pieces(line, room)]

@@ -22,7 +22,7 @@ class RowList:
         self._removed = removed
         self._rows: list[Row] = []
         self._counts: list[int] = []
-        self._places: dict[str, int] = {}
+        self._section_numbers: dict[str, int] = {}
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -32,7 +32,7 @@ class RowList:
 
     def index_of(self, name: str, number: int) -> int:
         """The index of a section's row; the nearest one if the number is too large."""
-        section = self._places[name]
+        section = self._section_numbers[name]
         first = len(self._rows) - sum(self._counts[section:])
         last = first + max(0, self._counts[section] - 1)
         return max(0, min(first + number, last, len(self._rows) - 1))
@@ -40,7 +40,7 @@ class RowList:
     def section_of(self, index: int) -> tuple[str, int]:
         """The section of a row, and its number in it."""
         first = 0
-        for name, count in zip(self._places, self._counts, strict=True):
+        for name, count in zip(self._section_numbers, self._counts, strict=True):
             if index < first + count:
                 return name, index - first
             first += count
@@ -60,22 +60,22 @@ class RowList:
         """Insert sections at the start."""
         self._counts = [*(len(rows) for _, rows in sections), *self._counts]
         names = [name for name, _ in sections]
-        self._places = {name: section for section, name in enumerate([*names, *self._places])}
+        self._section_numbers = {name: section for section, name in enumerate([*names, *self._section_numbers])}
         self._put_rows(0, 0, [row for _, rows in sections for row in rows])
 
     def put(self, name: str, rows: Sequence[Row]) -> None:
         """Set the rows of one section; a new section is appended."""
-        if name not in self._places:
-            self._places[name] = len(self._counts)
+        if name not in self._section_numbers:
+            self._section_numbers[name] = len(self._counts)
             self._counts.append(0)
-        section = self._places[name]
+        section = self._section_numbers[name]
         first = len(self._rows) - sum(self._counts[section:])  # most changes are near the end
         before, self._counts[section] = self._counts[section], len(rows)
         self._put_rows(first, before, rows)
 
     def replace_tail(self, name: str, first: int, rows: Sequence[Row]) -> None:
         """Set the rows of a section from number `first` on."""
-        section = self._places[name]
+        section = self._section_numbers[name]
         start = len(self._rows) - sum(self._counts[section:]) + first
         old, new = self._counts[section] - first, len(rows)
         self._counts[section] = first + new
@@ -94,7 +94,7 @@ class RowList:
 
     def _set_sections(self, sections: Sequence[RowSection]) -> None:
         self._counts = [len(rows) for _, rows in sections]
-        self._places = {name: section for section, (name, _) in enumerate(sections)}
+        self._section_numbers = {name: section for section, (name, _) in enumerate(sections)}
 
     def _put_rows(self, first: int, count: int, rows: Sequence[Row]) -> None:
         new_keys = {row.key for row in rows}

@@ -59,7 +59,7 @@ def offer_text(offer: GrantOffer) -> str:
 
 def grant_text(grant: Grant) -> str:
     """The scope of a grant, when and by whom it was given, its last use, and when it ends or was taken back."""
-    parts = [_scope_text(grant), escape_hidden_line(grant.tool) or tr("every tool"), _given_text(grant)]
+    parts = [_scope_text(grant), escape_hidden_line(grant.tool) or tr("every tool"), _decision_text(grant)]
     if grant.decision == "allow":
         last = grant.last_used_at
         parts.append(tr("last used {time}").format(time=moment_text(last)) if last else tr("not used yet"))
@@ -72,7 +72,7 @@ def grant_text(grant: Grant) -> str:
     return " · ".join(parts)
 
 
-def _given_text(grant: Grant) -> str:
+def _decision_text(grant: Grant) -> str:
     time, who = moment_text(grant.created_at), escape_hidden_line(grant.created_by)
     if grant.decision == "deny":
         decided = tr("denied {time} by {who}") if who else tr("denied {time}")

@@ -26,7 +26,7 @@ class MarkdownPictures(QObject):
         self._theme = theme
         self._actions = actions
         self._owner = owner
-        self._wanted: set[str] = set()
+        self._addresses: set[str] = set()
         self._decoded: dict[str, QPixmap] = {}  # of the shown text, and of the one before
         self._loaders: dict[str, PictureLoader] = {}
         self._unreadable: set[str] = set()
@@ -34,12 +34,12 @@ class MarkdownPictures(QObject):
 
     def clear(self) -> None:
         """Another text is shown, or the same one again."""
-        self._decoded = {url: pixmap for url, pixmap in self._decoded.items() if url in self._wanted}
-        self._wanted.clear()
+        self._decoded = {url: pixmap for url, pixmap in self._decoded.items() if url in self._addresses}
+        self._addresses.clear()
 
     def find(self, url: str) -> tuple[WebPicture, QPixmap | None]:
         """The state of a picture of the text, and the picture if it is decoded; otherwise that is begun."""
-        self._wanted.add(url)
+        self._addresses.add(url)
         picture = self._actions.pictures.picture(url)
         if picture.image is None:
             return picture, None
@@ -81,11 +81,11 @@ class MarkdownPictures(QObject):
             decoded.setDevicePixelRatio(self._owner.devicePixelRatioF())
             self._decoded[url] = QPixmap.fromImage(decoded)
             QPixmapCache.insert(self._key(image), self._decoded[url])  # a very large one does not fit
-        if url in self._wanted:
+        if url in self._addresses:
             self.changed.emit()
 
     def _on_changed(self, url: str) -> None:
-        if url in self._wanted:
+        if url in self._addresses:
             self.changed.emit()
 
     def _key(self, image: ImageBlock) -> str:

@@ -79,7 +79,7 @@ class TextView(QTextBrowser):
         self._has_ring = False
         self._highlights: tuple[TextHighlight, ...] = ()
         self._searched_for: tuple[int, re.Pattern[str]] | None = None
-        self._found: tuple[tuple[int, int], ...] = ()
+        self._match_spans: tuple[tuple[int, int], ...] = ()
         self._pressed_link = ""
         self._pressed_at = QPoint()
         self.setAccessibleName(name)
@@ -177,8 +177,8 @@ class TextView(QTextBrowser):
         search = (self.document().revision(), pattern)
         if search != self._searched_for:
             text = self.toPlainText()
-            self._searched_for, self._found = search, tuple(_match_ranges(text, pattern))
-        return self._found
+            self._searched_for, self._match_spans = search, tuple(_match_ranges(text, pattern))
+        return self._match_spans
 
     def cursor_between(self, start: int, end: int) -> QTextCursor:
         """A cursor that selects a half-open range, clamped to the text."""

@@ -117,27 +117,29 @@ class GrantStore(QObject):
     def __init__(self, session: EngineSession) -> None:
         super().__init__()
         self._session = session
-        self._known: dict[str, Grant] = {}
+        self._grants: dict[str, Grant] = {}
 
     @property
     def all(self) -> tuple[Grant, ...]:
-        return tuple(sorted(self._known.values(), key=lambda grant: (grant.created_at, grant.id), reverse=True))
+        return tuple(sorted(self._grants.values(), key=lambda grant: (grant.created_at, grant.id), reverse=True))
 
     def revoke(self, grant_id: str) -> None:
         self._session.send(GRANT_REVOKE, GrantRevokeParams(grant_id=grant_id), self.failed.emit)
 
     def put_snapshot(self, grants: Iterable[Grant]) -> None:
         """Replace all valid grants."""
-        self._known = {grant.id: grant for grant in grants}
+        self._grants = {grant.id: grant for grant in grants}
         self.changed.emit()
 
     def apply(self, event: GrantUpdate | ConversationDeleted) -> None:
         """Apply an event. Deleting a conversation removes its grants."""
         match event:
             case GrantUpdate(grant=grant) if grant.revoked_at is None:
-                self._known[grant.id] = grant
+                self._grants[grant.id] = grant
             case GrantUpdate(grant=grant):
-                self._known.pop(grant.id, None)
+                self._grants.pop(grant.id, None)
             case ConversationDeleted(conversation_id=conversation_id):
-                self._known = {name: grant for name, grant in self._known.items() if grant.scope_id != conversation_id}
+                self._grants = {
+                    name: grant for name, grant in self._grants.items() if grant.scope_id != conversation_id
+                }
         self.changed.emit()

@@ -166,7 +166,7 @@ class PersonalityStore(QObject):
     def __init__(self, session: EngineSession) -> None:
         super().__init__()
         self._session = session
-        self._known: dict[str, Personality] = {}
+        self._personalities: dict[str, Personality] = {}
         self.shipped: tuple[Personality, ...] = ()
         self.tools: tuple[str, ...] = ()
         # Events received while a list is loading: the list may be older.
@@ -175,10 +175,10 @@ class PersonalityStore(QObject):
 
     @property
     def all(self) -> tuple[Personality, ...]:
-        return tuple(sorted(self._known.values(), key=lambda personality: personality.name.casefold()))
+        return tuple(sorted(self._personalities.values(), key=lambda personality: personality.name.casefold()))
 
     def get(self, personality_id: str) -> Personality | None:
-        return self._known.get(personality_id)
+        return self._personalities.get(personality_id)
 
     def save(self, personality: Personality, done: Callable[[], None], failed: Callable[[str], None]) -> None:
         """Store a personality; exactly one of the callbacks is called with the engine's answer."""
@@ -197,9 +197,9 @@ class PersonalityStore(QObject):
     def _put(self, event: PersonalityUpdate | PersonalityDeleted) -> None:
         match event:
             case PersonalityUpdate(personality=personality):
-                self._known[personality.id] = personality
+                self._personalities[personality.id] = personality
             case PersonalityDeleted(personality_id=personality_id):
-                self._known.pop(personality_id, None)
+                self._personalities.pop(personality_id, None)
 
     def _on_state_changed(self) -> None:
         if self._session.state == "ready":
@@ -221,7 +221,7 @@ class PersonalityStore(QObject):
             if self._deferred is deferred:  # otherwise a later load has started
                 self._deferred = None
         self.shipped, self.tools = result.shipped, result.tools
-        self._known = {personality.id: personality for personality in result.personalities}
+        self._personalities = {personality.id: personality for personality in result.personalities}
         for event in deferred:
             self._put(event)
         self.changed.emit()

@@ -29,18 +29,18 @@ class FactStore(QObject):
     def __init__(self, session: EngineSession) -> None:
         super().__init__()
         self._session = session
-        self._known: dict[str, Fact] = {}
+        self._facts: dict[str, Fact] = {}
         self._loading = 0
         self._deferred: list[FactUpdate | FactRemoved] = []  # events that an answer may not know of yet
         self.is_loaded = False
 
     @property
     def proposed(self) -> tuple[Fact, ...]:
-        return tuple(fact for fact in self._known.values() if fact.status == "proposed")
+        return tuple(fact for fact in self._facts.values() if fact.status == "proposed")
 
     @property
     def pinned(self) -> tuple[Fact, ...]:
-        return tuple(fact for fact in self._known.values() if fact.status == "pinned")
+        return tuple(fact for fact in self._facts.values() if fact.status == "pinned")
 
     def load(self) -> None:
         self._session.spawn(self._load(), self.failed.emit)
@@ -62,9 +62,9 @@ class FactStore(QObject):
     def _put(self, event: FactUpdate | FactRemoved) -> None:
         match event:
             case FactUpdate(fact=fact):
-                self._known[fact.id] = fact
+                self._facts[fact.id] = fact
             case FactRemoved(fact_id=fact_id):
-                self._known.pop(fact_id, None)
+                self._facts.pop(fact_id, None)
 
     async def _pin(self, params: MemoryPinParams, done: Callable[[Fact], None]) -> None:
         done((await self._session.call(MEMORY_PIN, params)).fact)
@@ -81,7 +81,7 @@ class FactStore(QObject):
             result = await self._session.call(MEMORY_FACTS, MemoryFactsParams())
         finally:
             self._loading -= 1
-        self._known = {fact.id: fact for fact in result.facts}
+        self._facts = {fact.id: fact for fact in result.facts}
         for event in self._deferred:
             self._put(event)
         self.is_loaded = True

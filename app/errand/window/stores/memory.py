@@ -96,7 +96,7 @@ class MemoryEntryStore(QObject):
         self.forgetting.forgotten.connect(self._on_forgotten)
         self._entries: list[MemoryItem] = []
         self._number = 0  # of the newest search: answers to older ones are dropped
-        self._wanted = 0
+        self._opening_number = 0
         self._is_fetching = False
         self.text = ""
         self.where = MemoryFilter()
@@ -133,7 +133,7 @@ class MemoryEntryStore(QObject):
 
     def open(self, number: int) -> None:
         """Get the whole text of an entry."""
-        self._wanted = number
+        self._opening_number = number
         self._session.spawn(self._get(number), self.failed.emit)
 
     async def _load(self, number: int) -> None:
@@ -165,7 +165,7 @@ class MemoryEntryStore(QObject):
 
     async def _get(self, number: int) -> None:
         entry = await self._session.call(MEMORY_GET, MemoryGetParams(number=number))
-        if number == self._wanted:
+        if number == self._opening_number:
             self.opened.emit(entry.item)
 
     def _on_forgotten(self, node_id: str, gone: MemoryForgetResult) -> None:

@@ -109,7 +109,7 @@ class ModelChoice:
                 ranked.append((_rank(name, terms, is_favourite=model.id in favourites), number, model))
         ranked.sort(key=lambda found: found[:2])
         lines = [self._line(model) for _, _, model in ranked]
-        typed = self._typed(text.strip(), is_found=bool(lines))
+        typed = self._typed_model(text.strip(), is_found=bool(lines))
         return [*lines, *(ModelLine("typed", name, model_name(name), title) for name, title in typed)]
 
     def _search_texts(self) -> list[tuple[str, str, Model]]:
@@ -120,7 +120,7 @@ class ModelChoice:
                 self._searched.append((shown_name(model).lower(), searched, model))
         return self._searched
 
-    def _typed(self, text: str, *, is_found: bool) -> list[tuple[str, str]]:
+    def _typed_model(self, text: str, *, is_found: bool) -> list[tuple[str, str]]:
         """Return the typed text as the id of a model that is in no list, with its provider's title.
 
         A name alone is meant for a provider without a list, if no listed model has it.

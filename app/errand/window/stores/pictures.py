@@ -19,14 +19,14 @@ class PictureStore(QObject):
     def __init__(self, session: EngineSession) -> None:
         super().__init__()
         self._session = session
-        self._known: OrderedDict[str, WebPicture] = OrderedDict()
+        self._pictures: OrderedDict[str, WebPicture] = OrderedDict()
 
     @property
     def changed(self) -> SignalInstance:
         return self._changed
 
     def picture(self, url: str) -> WebPicture:
-        return self._known.get(url, WebPicture())
+        return self._pictures.get(url, WebPicture())
 
     def load(self, url: str, *, is_private_allowed: bool = False) -> None:
         """Load a picture unless that is under way; of the local network only the host that is shown, if allowed."""
@@ -46,13 +46,13 @@ class PictureStore(QObject):
             self._put(params.url, WebPicture("private", reason=result.private_host))
 
     def _put(self, url: str, picture: WebPicture) -> None:
-        self._known[url] = picture
-        self._known.move_to_end(url)
-        characters = sum(len(each.image.data) for each in self._known.values() if each.image is not None)
-        for old, loaded in list(self._known.items()):
+        self._pictures[url] = picture
+        self._pictures.move_to_end(url)
+        characters = sum(len(each.image.data) for each in self._pictures.values() if each.image is not None)
+        for old, loaded in list(self._pictures.items()):
             if characters <= _MAX_CHARACTERS or old == url:
                 break
             if loaded.image is not None:
                 characters -= len(loaded.image.data)
-                del self._known[old]
+                del self._pictures[old]
         self._changed.emit(url)

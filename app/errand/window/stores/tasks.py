@@ -26,14 +26,14 @@ class TaskStore(QObject):
         self._tasks: dict[str, Task] = {}
         self._at_work: dict[str, dict[str, Task]] = {}
         self._newest: dict[str, Task] = {}  # by conversation id and by agent id, which never collide
-        self._told_at: dict[str, float] = {}
+        self._reported_at: dict[str, float] = {}
 
     def get(self, task_id: str) -> Task | None:
         return self._tasks.get(task_id)
 
-    def told_at(self, task_id: str) -> float:
+    def reported_at(self, task_id: str) -> float:
         """Return the time, by the monotonic clock, at which the engine reported how long a task has worked."""
-        return self._told_at.get(task_id, time.monotonic())
+        return self._reported_at.get(task_id, time.monotonic())
 
     def of_conversation(self, conversation_id: str) -> Task | None:
         """The task shown for a conversation: one that waits for a person, else a running one, else the newest."""
@@ -64,7 +64,7 @@ class TaskStore(QObject):
         if before == task:
             return
         if before is None or before.worked_s != task.worked_s:
-            self._told_at[task.id] = time.monotonic() - (_call_seconds(task) if before is None else 0.0)
+            self._reported_at[task.id] = time.monotonic() - (_call_seconds(task) if before is None else 0.0)
         self._tasks[task.id] = task
         for owner_id in (task.conversation_id, task.agent_id) if task.parent_id is None else (task.agent_id,):
             newest = self._newest.get(owner_id)
@@ -104,7 +104,7 @@ class TaskStore(QObject):
 
     def _drop(self, task: Task) -> None:
         self._tasks.pop(task.id, None)
-        self._told_at.pop(task.id, None)
+        self._reported_at.pop(task.id, None)
         self._at_work.get(task.conversation_id, {}).pop(task.id, None)
         for owner_id in (task.conversation_id, task.agent_id):
             newest = self._newest.get(owner_id)

@@ -95,11 +95,11 @@ async def test_the_time_of_a_task_that_is_opened_in_the_midst_of_a_call_has_that
         told = {"status": "tool_executing", "activity": "running a command", "worked_s": 30.0}
         running = msgspec.structs.replace(records.task(), calls=(call,), **told)
         tasks.put(running)
-        line.show_task(running, told_at=tasks.told_at(running.id))
+        line.show_task(running, told_at=tasks.reported_at(running.id))
         assert line.text.startswith("Running a command · 10 min 3")
         waiting = msgspec.structs.replace(running, status="waiting_user", activity="")
         tasks.put(waiting)
-        line.show_task(waiting, told_at=tasks.told_at(running.id))
+        line.show_task(waiting, told_at=tasks.reported_at(running.id))
         assert line.text == "Waiting for you · 30 s", "the time does not count while it waits for a person"
 
 

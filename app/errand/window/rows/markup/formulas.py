@@ -132,7 +132,7 @@ class DocumentFormulas(QPyTextObject):
         shape = FORMULAS.shape(formula)
         if shape is not None:
             self._shapes[source] = shape
-        for cursor in _places(self._document, source):
+        for cursor in _formula_characters(self._document, source):
             char_format = cursor.charFormat()
             if shape is None:
                 self._insert_source(cursor, char_format)
@@ -236,7 +236,7 @@ def _half_x_height(char_format: QTextCharFormat) -> float:
     return QFontMetrics(char_format.font()).xHeight() / 2
 
 
-def _places(document: QTextDocument, source: str) -> list[QTextCursor]:
+def _formula_characters(document: QTextDocument, source: str) -> list[QTextCursor]:
     """The characters in place of a formula, each selected, from the last to the first."""
     selections: list[QTextCursor] = []
     block = document.begin()

@@ -81,7 +81,7 @@ class ToolCallCard(QWidget):
             self._diff.show_lines(diff_lines(diff), diff_name(diff))
         self._task_id = row.node.task_id or ""
         self._show_review()
-        self._full_output = "" if diff else whole_output(row)
+        self._full_output = "" if diff else full_output(row)
         self._show_output(output_text(_last_lines(self._full_output)).rstrip("\n"), is_finished=row.result is not None)
         self._file = _output_file(row)
         self._open_file.setVisible(bool(self._file))
@@ -150,7 +150,7 @@ def _argument(name: str, value: JsonValue) -> str:
     return f"{name}: {json.dumps(value, ensure_ascii=False)}"
 
 
-def whole_output(row: ToolCallRow) -> str:
+def full_output(row: ToolCallRow) -> str:
     """Return the result, or the report of a sub-agent that has ended while the calls beside it still run."""
     if row.result is not None:
         return row.result.text

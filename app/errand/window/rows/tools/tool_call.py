@@ -12,7 +12,7 @@ from errand.window.rows.base import RowActions, RowKind, RowView, Spacing, line_
 from errand.window.rows.disclosure import DisclosureButton, hit_count_parts
 from errand.window.rows.markdown import code_fence
 from errand.window.rows.message_actions import add_forget_entry
-from errand.window.rows.tools.card import ToolCallCard, arguments_text, result_diff, whole_output
+from errand.window.rows.tools.card import ToolCallCard, arguments_text, full_output, result_diff
 from errand.window.rows.tools.line import line_of
 from errand.window.theme.style import push_button
 from errand.window.theme.theme import Theme
@@ -168,7 +168,7 @@ def _text(row: ToolCallRow) -> str:
 
 
 def _output(row: ToolCallRow) -> str:
-    return output_text(whole_output(row))
+    return output_text(full_output(row))
 
 
 TOOL_CALL = RowKind(

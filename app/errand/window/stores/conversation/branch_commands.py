@@ -271,7 +271,7 @@ class ContextCommands(QObject):
         self._session = session
         self._agents = agents
         self._commands = commands
-        self._kept: frozenset[str] = frozenset()
+        self._kept_ids: frozenset[str] = frozenset()
 
     @property
     def kept_changed(self) -> SignalInstance:
@@ -279,12 +279,12 @@ class ContextCommands(QObject):
 
     def put_conversation(self, conversation: Conversation) -> None:
         kept_ids = frozenset(conversation.kept)
-        if kept_ids != self._kept:
-            self._kept = kept_ids
+        if kept_ids != self._kept_ids:
+            self._kept_ids = kept_ids
             self._kept_changed.emit()
 
     def is_kept(self, node_id: str) -> bool:
-        return node_id in self._kept
+        return node_id in self._kept_ids
 
     def keep(self, node_id: str) -> None:
         if self._commands.conversation_id is not None:

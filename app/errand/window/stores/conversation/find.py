@@ -58,7 +58,7 @@ class FindStore(QObject):
         self._is_seeking = False
         self._visited = 0
         self._search_number = 0
-        self._found: tuple[SearchHit, ...] = ()
+        self._stored_hits: tuple[SearchHit, ...] = ()
         self._off_branch: frozenset[str] = frozenset()
         self._recount_timer = QTimer(self, singleShot=True, interval=_THROTTLE_MS)
         self._recount_timer.timeout.connect(self._recount)
@@ -123,7 +123,7 @@ class FindStore(QObject):
         self._is_seeking = False
         self._recount_timer.stop()
         self._counted.clear()
-        self._found, self._off_branch = (), frozenset()
+        self._stored_hits, self._off_branch = (), frozenset()
         self.pattern = self.current = None
         self.total = 0
 
@@ -181,7 +181,7 @@ class FindStore(QObject):
             self.current = next((hit for _, hit in self._hits()), None)
 
     def _hits_not_loaded(self) -> Iterator[SearchHit]:
-        return (hit for hit in self._found if not self._store.branch.holds(hit.node_id))
+        return (hit for hit in self._stored_hits if not self._store.branch.holds(hit.node_id))
 
     async def _search_engine(self, text: str, conversation_id: str, search_number: int) -> None:
         """The engine matches words, so its hits are used only for messages that are not loaded."""
@@ -194,7 +194,7 @@ class FindStore(QObject):
             tree = await self._session.call(CONVERSATION_TREE, ConversationTreeParams(conversation_id=conversation_id))
             off_branch = _nodes_off_branch(tree.nodes, tuple(self._store.branch.ids))
         if search_number == self._search_number:
-            self._found, self._off_branch = hits, off_branch
+            self._stored_hits, self._off_branch = hits, off_branch
             self.changed.emit()
 
     def _on_rows_changed(self) -> None:

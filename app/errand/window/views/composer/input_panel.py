@@ -233,7 +233,7 @@ class InputPanelView(QWidget):
 
     def _show_status(self) -> None:
         task = self._store.task
-        told_at = self._stores.tasks.told_at(task.id) if task is not None else None
+        told_at = self._stores.tasks.reported_at(task.id) if task is not None else None
         writing = _WRITING[self._store.streams]
         self.status.show_task(task, self._agent_name(task), writing=writing, told_at=told_at)
 
