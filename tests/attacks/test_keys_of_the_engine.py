@@ -22,8 +22,9 @@ _TERMINAL = {
     "DATABASE_URL": f"postgres://me:{_KEY}@db/shop",
     "SPARE": f"sk-{_KEY}",
 }
-# The engine and its children: the watchdog and the tool itself.
-_LOOK = "for p in $PPID $(cat /proc/$PPID/task/*/children); do cat /proc/$p/environ; echo; done > seen 2> refused"
+# The engine and its children: the watchdog and the tool itself. A thread may end meanwhile.
+_CHILDREN = "$(cat /proc/$PPID/task/*/children 2> /dev/null)"
+_LOOK = f"for p in $PPID {_CHILDREN}; do cat /proc/$p/environ; echo; done > seen 2> refused"
 
 
 def _replies(command: str) -> list[Reply]:
