@@ -245,7 +245,7 @@ async def test_an_address_that_holds_a_key_is_refused_and_kept_nowhere(tmp_path:
         engine.services.keys.add_environment({"OPENAI_BASE_URL": address, "OPENAI_API_KEY": "sk-another-0123456789"})
         with pytest.raises(EngineError, match="more than a place") as refused:
             await engine.services.runner.start(msgspec.structs.replace(params, model="openai/gpt-5.4"))
-        listed = await engine.services.models.available.list(refresh=False)
+        listed = await engine.services.models.router.available.list(refresh=False)
         assert not list(written(str(refused.value).encode())) and not list(written(repr(listed).encode()))
         await asyncio.sleep(0)
         assert leaks(engine) == []

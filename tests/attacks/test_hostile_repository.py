@@ -96,7 +96,7 @@ async def test_tools_imports_and_exports_that_hang_cost_nobody_else(tmp_path: Pa
 
     async with engine_parts(tmp_path, ModelServer(answer=answer)) as engine:
         services = engine.services
-        importer = Importer(services.log, services.database, services.changes, services.locks, services.paths)
+        importer = Importer(services.log, services.database, services.runner.changes, services.locks, services.paths)
         with hanging_folder(engine.workspace / "gone") as gone:
             waiting: list[asyncio.Task[object]] = []
             for number in range(campaign.rounds(6, 100)):

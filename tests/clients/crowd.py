@@ -284,7 +284,7 @@ async def crowd(home: Path, seed: int) -> AsyncGenerator[Crowd]:
             port=server.port,
             pid=1,
             token=_TOKEN,
-            instance_id=parts.services.instance_id,
+            instance_id=parts.services.instance.id,
             protocol_version=PROTOCOL_VERSION,
         )
         yield Crowd(parts.services, endpoint, model.url, parts.workspace, seed)

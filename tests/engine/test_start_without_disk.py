@@ -22,7 +22,7 @@ async def crashed(tmp_path: Path, after: Path) -> tuple[Task, int]:
 
 async def shown(engine: EngineParts, why: str) -> Task:
     made = await snapshot(engine.services.database, Subscription(ALL, "summary", since=0))
-    (task,) = with_running_tasks(made, engine.services.running.shown(), why).tasks
+    (task,) = with_running_tasks(made, engine.services.runner.running.shown(), why).tasks
     return task
 
 

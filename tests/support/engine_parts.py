@@ -128,7 +128,7 @@ class EngineParts:
 
     async def say(self, task_id: str, text: str, kind: QueuedKind = "steer", attachments: tuple[str, ...] = ()) -> Task:
         params = TaskMessageParams(task_id=task_id, text=text, attachments=attachments)
-        return await self.services.messages.add(params, kind)
+        return await self.services.runner.messages.add(params, kind)
 
 
 @asynccontextmanager

@@ -36,7 +36,7 @@ from errand.engine.permissions.grants import Grants
 from errand.engine.server.authentication import AccessToken
 from errand.engine.server.dispatcher import ROUTES
 from errand.engine.server.route import ServedMethod
-from errand.engine.server.services import Services
+from errand.engine.server.services import EngineInstance, ModelServices, Services, ToolServices
 from errand.engine.server.websocket_server import Server, bind_loopback
 from errand.engine.skills.skills import Skills
 from errand.engine.storage.database import Database
@@ -74,7 +74,10 @@ TOKEN = "the-token-of-the-test"
 class PlainRunner:
     """A task runner. While `gate` is cleared, every start waits. `asks` are those that can be answered."""
 
-    def __init__(self, log: EventLog) -> None:
+    def __init__(self, log: EventLog, changes: ConversationChanges, modes: ApprovalModes) -> None:
+        self.running = self.messages = self.resumption = self
+        self.changes = changes
+        self.modes = modes
         self._log = log
         self.gate = asyncio.Event()
         self.gate.set()
@@ -212,7 +215,7 @@ class EngineServer:
             port=self.server.port,
             pid=1,
             token=TOKEN,
-            instance_id=self.services.instance_id,
+            instance_id=self.services.instance.id,
             protocol_version=PROTOCOL_VERSION,
         )
 
@@ -229,10 +232,11 @@ async def engine_server(
     log = EventLog(database.journal, database.epoch, (await database.events.bounds())[1])
     keys = KeyStore(paths.keys, NO_LOCAL_SERVERS, lambda: None)
     models = ModelRouter(keys, home, settings=lambda: settings.values, lists=paths.models)
-    runner = PlainRunner(log)
     asks = PendingAsks(log, database.asks)
     locks = AgentLocks(database, asks)
     changes = ConversationChanges(log, database)
+    modes = ApprovalModes(log, database, changes, asks, KeyedLock(), tuple)
+    runner = PlainRunner(log, changes, modes)
     roster = ConversationAgents(log, database, changes, locks, paths)
     ended = asyncio.Event()
     token = AccessToken(TOKEN, lambda _: None)
@@ -252,40 +256,40 @@ async def engine_server(
     memory = await open_memory(database, log, settings, paths, keys, embedder, stack)
     own_models = OwnModels(settings, ProviderDirectory(lambda: settings.values))
     services = Services(
+        instance=EngineInstance(
+            id=instance_id,
+            version="0",
+            started_at=datetime.now(UTC),
+            shutdown=ended.set,
+            loop_latency=LoopLatency(),
+        ),
         log=log,
         database=database,
+        paths=paths,
+        settings=settings,
+        keys=keys,
         runner=runner,
-        running=runner,
-        resumption=runner,
-        messages=runner,
-        modes=ApprovalModes(log, database, changes, asks, KeyedLock(), tuple),
-        changes=changes,
         asks=runner,
         locks=locks,
         agents=roster,
         chats=Chats(database, roster, runner),
-        comparison=ModelComparison(database, roster, runner, models, settings),
-        models=models,
-        custom_servers=CustomServers(settings, keys, models.available, own_models),
-        own_models=own_models,
-        keys=keys,
-        settings=settings,
+        models=ModelServices(
+            router=models,
+            custom_servers=CustomServers(settings, keys, models.available, own_models),
+            own_models=own_models,
+            comparison=ModelComparison(database, roster, runner, models, settings),
+        ),
+        tools=ToolServices(
+            mcp=ServerAdministration(settings, keys, pool),
+            skills=Skills(paths, paths.home / "home"),
+            login=LoginEnvironment(lambda: False, lambda work, name: asyncio.create_task(work, name=name)),
+            sessions=sessions,
+        ),
         grants=Grants(),
+        memory=memory,
         facts=facts,
         forgetter=Forgetter(log, database, changes, locks, memory, facts, sessions, RunningRecalls(), paths),
-        memory=memory,
-        sessions=sessions,
-        skills=Skills(paths, paths.home / "home"),
         checkpoints=checkpoints,
-        contents=contents,
-        mcp=ServerAdministration(settings, keys, pool),
-        login=LoginEnvironment(lambda: False, lambda work, name: asyncio.create_task(work, name=name)),
-        paths=paths,
-        instance_id=instance_id,
-        version="0",
-        started_at=datetime.now(UTC),
-        shutdown=ended.set,
-        stalls=LoopLatency(),
     )
     server = Server(services, token, bind_loopback(port), routes)
     await server.start()

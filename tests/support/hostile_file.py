@@ -133,7 +133,7 @@ class HostileFile:
     async def take(self, engine: EngineParts, folder: Path) -> None:
         """Import it into an engine."""
         services = engine.services
-        await Importer(services.log, services.database, services.changes, services.locks, services.paths).run(
+        await Importer(services.log, services.database, services.runner.changes, services.locks, services.paths).run(
             self.write(folder)
         )
 

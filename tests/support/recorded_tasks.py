@@ -16,7 +16,7 @@ from tests.support.model_server import Call, ModelServer, Reply
 async def record_of(engine: EngineParts, task_id: str) -> TaskRecord:
     await engine.services.log.flush()
     values = engine.services.settings.values
-    windows = partial(window_of, models=engine.services.models, settings=engine.services.settings)
+    windows = partial(window_of, models=engine.services.models.router, settings=engine.services.settings)
     ground = RecordContext("0.1.0", values.max_minutes, values.max_tokens, values.summarise_at, windows)
     return await make_record(engine.services.database, task_id, ground)
 

@@ -118,7 +118,7 @@ async def _socket(services: Services) -> AsyncGenerator[Endpoint]:
             port=server.port,
             pid=1,
             token=TOKEN,
-            instance_id=services.instance_id,
+            instance_id=services.instance.id,
             protocol_version=PROTOCOL_VERSION,
         )
     finally:

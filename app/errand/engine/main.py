@@ -57,7 +57,7 @@ from errand.engine.permissions.network import judge_named, own_port
 from errand.engine.sandbox.detection import find_sandbox, missing_sandbox
 from errand.engine.server.authentication import AccessToken, new_token
 from errand.engine.server.endpoint_file import remove_endpoint, take_engine_lock, write_endpoint
-from errand.engine.server.services import Services
+from errand.engine.server.services import EngineInstance, ModelServices, Services, ToolServices
 from errand.engine.server.websocket_server import Server, bind_loopback
 from errand.engine.skills.skills import Skills
 from errand.engine.storage.database import Database
@@ -185,7 +185,7 @@ async def _serve(paths: Paths, port: int, keys: KeyStore, heartbeat: Heartbeat |
             loop.call_later(_BARE_REPORTED_S, health.clear, bare.kind)
         await _listen(services, listener, stack)
         if heartbeat is not None:
-            heartbeat.on_turn = services.stalls.turn
+            heartbeat.on_turn = services.instance.loop_latency.turn
             if stall_s:
                 watchdog.watch(heartbeat, paths.stall, stall_s)
         keep_disk_reserve(paths.disk_reserve)
@@ -310,40 +310,40 @@ async def open_services(
         background.keep(copies.run, "daily copies", _RESTART_S)
     own_models = OwnModels(settings, ProviderDirectory(lambda: settings.values))
     return Services(
+        instance=EngineInstance(
+            id=new_id("engine"),
+            version=version("errand-desktop"),
+            started_at=datetime.now(UTC),
+            shutdown=shutdown,
+            loop_latency=LoopLatency(),
+        ),
         log=log,
         database=database,
+        paths=paths,
+        settings=settings,
+        keys=keys,
         runner=runner,
-        running=runner.running,
-        resumption=runner.resumption,
-        messages=runner.messages,
-        modes=runner.modes,
-        changes=runner.changes,
         asks=asks,
         locks=locks,
         agents=conversation_agents,
         chats=Chats(database, conversation_agents, runner),
-        comparison=ModelComparison(database, conversation_agents, runner, models, settings),
-        models=models,
-        custom_servers=CustomServers(settings, keys, models.available, own_models),
-        own_models=own_models,
-        keys=keys,
-        settings=settings,
+        models=ModelServices(
+            router=models,
+            custom_servers=CustomServers(settings, keys, models.available, own_models),
+            own_models=own_models,
+            comparison=ModelComparison(database, conversation_agents, runner, models, settings),
+        ),
+        tools=ToolServices(
+            mcp=ServerAdministration(settings, keys, servers),
+            skills=Skills(paths, Path.home()),
+            login=LoginEnvironment(lambda: settings.values.login_environment, background.start),
+            sessions=sessions,
+        ),
         grants=grants,
-        facts=facts,
-        sessions=sessions,
-        skills=Skills(paths, Path.home()),
-        checkpoints=checkpoints,
-        contents=contents,
-        forgetter=forgetter,
         memory=memory,
-        mcp=ServerAdministration(settings, keys, servers),
-        login=LoginEnvironment(lambda: settings.values.login_environment, background.start),
-        paths=paths,
-        instance_id=new_id("engine"),
-        version=version("errand-desktop"),
-        started_at=datetime.now(UTC),
-        shutdown=shutdown,
-        stalls=LoopLatency(),
+        facts=facts,
+        forgetter=forgetter,
+        checkpoints=checkpoints,
     )
 
 
@@ -387,12 +387,12 @@ async def _listen(services: Services, listener: socket.socket, stack: AsyncExitS
         port=server.port,
         pid=os.getpid(),
         token=token.value,
-        instance_id=services.instance_id,
+        instance_id=services.instance.id,
         protocol_version=PROTOCOL_VERSION,
         process_start=process_start(os.getpid()),
     )
     announce(token.value)
-    stack.callback(remove_endpoint, file, services.instance_id)
+    stack.callback(remove_endpoint, file, services.instance.id)
     ready = {"url": endpoint.url, "port": endpoint.port, "pid": endpoint.pid, "tokenFile": str(file)}
     sys.stdout.write(msgspec.json.encode(ready).decode() + "\n")
     sys.stdout.flush()

@@ -43,7 +43,7 @@ async def test_no_status_ask_grant_or_record_of_a_file_makes_a_task_of_it_go_on(
             for go_on in (engine.services.runner.resume, engine.services.runner.try_now, engine.services.runner.pause):
                 with pytest.raises(IllegalMove, match="is cancelled"):
                     await go_on(file.task.id)
-        engine.services.resumption.resume_earlier_tasks()
+        engine.services.runner.resumption.resume_earlier_tasks()
         started = await engine.start("hello", conversation_id="conv_0", approve="ask")
         assert (await engine.watcher.end(started.id)).status == "completed"
         assert await engine.services.database.tasks.active() == ()
@@ -201,10 +201,10 @@ async def test_what_was_allowed_in_a_deleted_conversation_is_not_allowed_in_a_fi
         await Remover(
             services.log,
             services.database,
-            services.changes,
+            services.runner.changes,
             services.locks,
             services.grants,
-            services.contents,
+            services.checkpoints.contents,
             services.paths,
         ).delete(found.id)
         ran.unlink()

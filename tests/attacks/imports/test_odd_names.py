@@ -158,7 +158,7 @@ async def test_conversations_in_files_whose_names_are_no_text_are_taken_in(tmp_p
     (folder / f"{NO_TEXT}.json").write_bytes(without_an_id)
     async with engine_parts(tmp_path, ModelServer()) as engine:
         services = engine.services
-        taken = await Importer(services.log, services.database, services.changes, services.locks, services.paths).run(
-            folder
-        )
+        taken = await Importer(
+            services.log, services.database, services.runner.changes, services.locks, services.paths
+        ).run(folder)
         assert (taken.conversations, taken.source) == (1, "goose")

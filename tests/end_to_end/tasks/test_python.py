@@ -63,7 +63,7 @@ async def test_a_session_ends_with_its_conversation(tmp_path: Path, is_sandboxed
         own_python(engine.workspace)
         started = await engine.start()
         ended = await engine.watcher.end(started.id)
-        sessions = engine.services.sessions
+        sessions = engine.services.tools.sessions
         session = sessions.find(ended.conversation_id, PythonSession)
         assert session is not None and session.pid is not None
         await sessions.close_conversation(ended.conversation_id)

@@ -46,7 +46,7 @@ class Work:
         return tool_of(replace(context, workspace=self.folder.resolve(), checkpoints=checkpoints), name)
 
     def tool_checkpoints(self, task: Task | None = None) -> TaskCheckpoints:
-        return TaskCheckpoints(lambda: task or self.task, self.services.log, self.services.contents)
+        return TaskCheckpoints(lambda: task or self.task, self.services.log, self.services.checkpoints.contents)
 
     async def do(self, step: int, **arguments: object) -> None:
         task = msgspec.structs.replace(self.task, step_count=step)

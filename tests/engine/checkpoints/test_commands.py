@@ -83,7 +83,7 @@ async def test_what_a_command_changes_in_files_that_it_names_is_undone_and_redon
     assert {file.state for file in (await work.files()).values()} == {"undone"}
     await work.redo()
     assert tree(work) == after
-    assert noted_changes(work.services.contents) != []
+    assert noted_changes(work.services.checkpoints.contents) != []
 
 
 async def test_the_list_says_what_a_command_did(work: Work) -> None:
@@ -129,7 +129,7 @@ async def test_a_command_that_changes_no_content_has_no_changes(work: Work, comm
     await work.shell(1, command)
     with pytest.raises(NotFound, match="changed no files"):
         await work.undo()
-    assert noted_changes(work.services.contents) == []
+    assert noted_changes(work.services.checkpoints.contents) == []
 
 
 async def test_what_is_outside_of_the_workspace_or_belongs_to_git_is_not_kept(work: Work, tmp_path: Path) -> None:

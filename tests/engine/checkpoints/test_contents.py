@@ -141,7 +141,7 @@ def test_a_content_that_was_altered_is_not_given_back(store: ContentStore, tmp_p
 
 async def test_contents_of_old_changes_are_deleted_unless_a_running_command_still_needs_them(tmp_path: Path) -> None:
     async with work_in(tmp_path) as work:
-        contents, file = work.services.contents, work.put("a", "old\n")
+        contents, file = work.services.checkpoints.contents, work.put("a", "old\n")
         await work.write(1, "a", "new\n")
         work.put("b", "named\n")
         checkpoints = work.tool_checkpoints()

@@ -171,7 +171,7 @@ async def test_what_a_redo_brings_is_not_guessed_if_it_is_not_kept(work: Work) -
     work.put("a", "old\n")
     await work.write(1, "a", "new\n")
     await work.undo()
-    work.services.contents.delete([id_of(b"new\n")])
+    work.services.checkpoints.contents.delete([id_of(b"new\n")])
     assert await work.diff("a") == ()
 
 
@@ -377,7 +377,7 @@ async def test_what_a_link_leads_to_now_is_not_touched(work: Work, tmp_path: Pat
 async def test_contents_that_are_not_kept_any_more_are_said(work: Work) -> None:
     work.put("a", "old\n")
     await work.write(1, "a", "new\n")
-    contents = work.services.contents
+    contents = work.services.checkpoints.contents
     contents.delete([id_of(b"old\n"), id_of(b"new\n")])
     file = (await work.files())["a"]
     assert (file.state, file.can_undo) == ("not_kept", False)

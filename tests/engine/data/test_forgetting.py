@@ -437,7 +437,7 @@ async def test_a_command_that_runs_in_the_background_is_stopped_before_its_text_
         path = await branch(engine, task.conversation_id)
         with pytest.raises(AgentBusy, match="background command 1 of the conversation still runs"):
             await forget(engine, path[1])
-        commands = engine.services.sessions.find(task.conversation_id, BackgroundCommands)
+        commands = engine.services.tools.sessions.find(task.conversation_id, BackgroundCommands)
         assert commands is not None
         await commands.stop(commands.get("1"), "a person")
         await forget(engine, path[1])

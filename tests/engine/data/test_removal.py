@@ -44,10 +44,10 @@ def remover(parts: EngineParts) -> Remover:
     return Remover(
         services.log,
         services.database,
-        services.changes,
+        services.runner.changes,
         services.locks,
         services.grants,
-        services.contents,
+        services.checkpoints.contents,
         services.paths,
     )
 
@@ -96,7 +96,7 @@ async def test_deleting_a_conversation_deletes_only_its_own_files(engine: Engine
 
 
 async def test_what_tasks_replaced_in_files_is_deleted_unless_another_conversation_uses_it(engine: EngineParts) -> None:
-    contents, log = engine.services.contents, engine.services.log
+    contents, log = engine.services.checkpoints.contents, engine.services.log
     gone, stays = await worked(engine), await worked(engine)
     shared, own = FileChange(engine.workspace / "a", b"shared", b"own"), FileChange(engine.workspace / "b", b"own", "")
     for task, changes in ((gone, (shared, own)), (stays, (FileChange(engine.workspace / "c", b"shared", b"c"),))):
@@ -172,7 +172,7 @@ async def test_prune_deletes_unreferenced_pictures_except_recent_ones(engine: En
 async def test_rename_during_deletion_does_not_restore_the_conversation(engine: EngineParts) -> None:
     put_away = await archived(engine, await worked(engine))
     deleting = asyncio.create_task(remover(engine).delete(put_away.id))
-    changes, title = engine.services.changes, "Renamed"
+    changes, title = engine.services.runner.changes, "Renamed"
     while not deleting.done():
         title += "."
         renamed = msgspec.structs.replace(put_away, title=title)

@@ -53,7 +53,7 @@ async def delegated(home: Path) -> AsyncGenerator[tuple[EngineParts, Task]]:
 async def other_engine(home: Path) -> AsyncGenerator[tuple[EngineParts, Importer]]:
     async with engine_parts(home, ModelServer(replies=[])) as engine:
         services = engine.services
-        yield engine, Importer(services.log, services.database, services.changes, services.locks, services.paths)
+        yield engine, Importer(services.log, services.database, services.runner.changes, services.locks, services.paths)
 
 
 async def export(engine: EngineParts, task: Task, path: Path, form: ExportFormat, leaf_id: str | None = None) -> str:

@@ -395,10 +395,10 @@ async def delete(engine: EngineParts, conversation_id: str) -> None:
     remover = Remover(
         services.log,
         services.database,
-        services.changes,
+        services.runner.changes,
         services.locks,
         services.grants,
-        services.contents,
+        services.checkpoints.contents,
         services.paths,
     )
     await remover.delete(conversation_id)

@@ -149,7 +149,7 @@ async def in_changing_modes(home: Path) -> TaskRecord:
     turns = [shell("touch a"), shell("touch b"), shell("touch c"), question, Reply(calls=(change,)), shell("touch d")]
     async with engine_parts(home, ModelServer(turns=[*turns, DONE])) as engine:
         started = await engine.start(approve="ask")
-        modes, asks = engine.services.modes, engine.services.asks
+        modes, asks = engine.services.runner.modes, engine.services.asks
         first = await engine.watcher.ask(started.id)
         await asks.answer(AskAnswerParams(ask_id=first.id, allow=True), "me")
         await engine.watcher.until(lambda: len(results(engine.watcher.nodes())) == 1)

@@ -124,7 +124,7 @@ async def ended_while_limited(home: Path) -> TaskRecord:
         await engine.watcher.task(task.id, waits)
         port = int(engine.model.url.split(":")[2].split("/")[0])
     async with engine_parts(home, ModelServer(replies=[DONE], port=port)) as engine:
-        engine.services.resumption.resume_earlier_tasks()
+        engine.services.runner.resumption.resume_earlier_tasks()
         await engine.watcher.end(task.id)
         return await record_of(engine, task.id)
 

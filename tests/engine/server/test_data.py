@@ -38,7 +38,7 @@ async def test_archived_conversation_is_deleted_once_and_announced_to_all(engine
 
 async def test_what_tools_left_running_ends_with_a_deleted_conversation(engine: EngineServer) -> None:
     await fill(engine)
-    sessions = engine.services.sessions
+    sessions = engine.services.tools.sessions
     stays, goes = (sessions.get(name, WorkingFolder, WorkingFolder) for name in ("c1", "c2"))
     async with raw_client(engine) as client:
         await client.ask("conversation/delete", 1, conversationId="c2")

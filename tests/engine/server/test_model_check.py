@@ -89,7 +89,7 @@ async def test_model_test_uses_the_same_route_as_a_task(engine: EngineServer) ->
 
 async def test_a_provider_that_does_not_answer_in_time_is_given_up(engine: EngineServer) -> None:
     async with ModelServer([Reply(text="late", gate=asyncio.Event())]) as server:
-        model = engine.services.models.open("openai_compatible/slow", server.url)
+        model = engine.services.models.router.open("openai_compatible/slow", server.url)
         found = await try_model(model, "openai_compatible/slow", longest_s=0.05)
         await server.requests[0].gone.wait()
     assert (found.ok, found.text.partition(" It")[0]) == (False, "There was no complete answer within 0.05 s.")

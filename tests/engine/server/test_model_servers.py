@@ -216,7 +216,7 @@ async def test_the_address_of_a_task_does_not_take_the_key_elsewhere(client: Ask
     async with own_server(key=KEY) as server:
         await client.save("Lab", server.url, key=KEY)
         with pytest.raises(Exception, match="Lab has an address of its own"):
-            engine.services.models.open("lab/qwen3", "http://127.0.0.1:9/v1")
+            engine.services.models.router.open("lab/qwen3", "http://127.0.0.1:9/v1")
 
 
 async def test_a_removed_server_is_gone_with_its_key(client: Asking, engine: EngineServer) -> None:

@@ -158,7 +158,7 @@ async def test_tokens_of_a_turn_are_divided_in_proportion_to_characters(engine: 
         ContextShare(part="tools", tokens=167, items=5),
         ContextShare(part="history", tokens=500, items=7),
     )
-    window = engine.services.models.context_tokens(PRICED)
+    window = engine.services.models.router.context_tokens(PRICED)
     whole = ContextExplainResult(
         task_id="t1", turn=1, model=PRICED, used_tokens=1000, window_tokens=window, shares=shares, prompt=prompt
     )

@@ -60,7 +60,7 @@ async def skills(fixture: WindowFixture) -> QWidget:
     source = fixture.home / "report"
     source.mkdir(exist_ok=True)
     (source / "SKILL.md").write_text("---\nname: report\ndescription: Makes reports.\n---\nWrite it.\n")
-    skills = fixture.engine.parts.services.skills
+    skills = fixture.engine.parts.services.tools.skills
     shown = (await skills.preview(SkillPreviewParams(source=str(source)))).preview
     if shown is not None:
         await skills.install(SkillInstallParams(source=shown.source, fingerprint=shown.fingerprint))

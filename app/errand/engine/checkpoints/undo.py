@@ -61,7 +61,7 @@ class Checkpoints:
     def __init__(self, log: EventLog, database: Database, contents: ContentStore) -> None:
         self._log = log
         self._database = database
-        self._contents = contents
+        self.contents = contents
         self._lock = asyncio.Lock()
         self._is_recovered = asyncio.Event()
         self._started_at = datetime.now(UTC)
@@ -69,7 +69,7 @@ class Checkpoints:
     async def recover(self) -> None:
         """After a start, before anything is answered: publish what a killed engine could only note."""
         try:
-            await publish_noted(self._log, self._database, self._contents, self._started_at)
+            await publish_noted(self._log, self._database, self.contents, self._started_at)
         finally:
             self._is_recovered.set()
 
@@ -124,8 +124,8 @@ class Checkpoints:
 
     def _prune(self, used: frozenset[str]) -> None:
         try:
-            drop_old(self._contents)
-            self._contents.prune(used | contents_in(noted_changes(self._contents)))
+            drop_old(self.contents)
+            self.contents.prune(used | contents_in(noted_changes(self.contents)))
         except OSError as error:
             _log.warning("old contents were not deleted: %s", error)
 
@@ -152,7 +152,7 @@ class Checkpoints:
 
         def run() -> T:
             histories = [
-                FileHistory(task.id, records, _content_at(path), self._contents) for path, records in of_path.items()
+                FileHistory(task.id, records, _content_at(path), self.contents) for path, records in of_path.items()
             ]
             histories.sort(key=lambda history: history.units[0].at if history.units else datetime.now(UTC))
             return work([history for history in histories if history.units])
@@ -192,7 +192,7 @@ class Checkpoints:
     def _write(self, plans: list[_Plan]) -> dict[Change, str]:
         """Restore the files one after another; returns those that failed, with the reason."""
         # Their rows are committed; the notes tell the next engine where it may find a file half written.
-        self._contents.put(notes={plan.change.id: note_of(plan.change) for plan in plans})
+        self.contents.put(notes={plan.change.id: note_of(plan.change) for plan in plans})
         return _restore_all(plans)
 
     def _plan(
@@ -271,7 +271,7 @@ class Checkpoints:
             if both is None:
                 raise _ChangedSince(f"{who}, in the same lines")
             version = both
-        self._contents.put(*(data for data in (now.data, version.data) if data is not None))
+        self.contents.put(*(data for data in (now.data, version.data) if data is not None))
         added, removed = line_counts(now.data, version.data)
         change = Change(
             id=new_id("change"),

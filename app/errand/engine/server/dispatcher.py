@@ -88,7 +88,7 @@ class Dispatcher:
         if session.client_id and not session.handshake.holds:
             return _refused(session, request.method, json_rpc.token_replaced(), request.id)
         starts = route.name in _STARTING
-        client_environment.set(await session.environment_of_commands(self._services.login, wait=starts))
+        client_environment.set(await session.environment_of_commands(self._services.tools.login, wait=starts))
         command = ClientCommand(session.client_id, request.id, request.method)
         try:
             if route.changes:

@@ -12,7 +12,6 @@ from errand.engine.agent.tasks.comparison import ModelComparison
 from errand.engine.agent.tasks.conversation_agents import ConversationAgents
 from errand.engine.agent.tasks.conversation_changes import ConversationChanges
 from errand.engine.agent.tasks.locks import AgentLocks
-from errand.engine.checkpoints.contents import ContentStore
 from errand.engine.checkpoints.undo import Checkpoints
 from errand.engine.core.heartbeat import LoopLatency
 from errand.engine.core.secrets import KeyStore
@@ -46,31 +45,6 @@ from errand.protocol.tasks import (
 from errand.system.paths import Paths
 
 
-class TaskRunner(Protocol):
-    """Owns every task. Each method returns once the transition has started; the outcome arrives as events."""
-
-    async def start(
-        self, params: TaskStartParams, version: int | None = None, remark: NoticeData | None = None
-    ) -> Task: ...
-    async def retry(self, params: TaskRetryParams) -> Task: ...
-    async def summarise(self, params: ConversationSummariseParams) -> Task: ...
-    async def stop(self, task_id: str, by: str) -> Task: ...
-    async def pause(self, task_id: str) -> Task: ...
-    async def resume(self, task_id: str) -> Task: ...
-    async def try_now(self, task_id: str) -> Task: ...
-    async def set_mode(self, params: TaskSetModeParams) -> Task: ...
-    async def next_in_round(self, task_id: str) -> Task | None: ...
-    async def drain(self, seconds: float) -> None: ...
-    async def close(self) -> None: ...
-
-
-class TaskResumption(Protocol):
-    """Resumes tasks that the end of an engine interrupted. Each method returns at once."""
-
-    async def go_on_after_answer(self, task_id: str) -> None: ...
-    def resume_earlier_tasks(self) -> None: ...
-
-
 class ShownTasks(Protocol):
     """The running tasks as shown to users. After `hand_over` the next engine resumes those that this one interrupts."""
 
@@ -86,6 +60,41 @@ class TaskMessages(Protocol):
     async def remove(self, params: TaskQueueRemoveParams) -> Task: ...
 
 
+class TaskResumption(Protocol):
+    """Resumes tasks that the end of an engine interrupted. Each method returns at once."""
+
+    async def go_on_after_answer(self, task_id: str) -> None: ...
+    def resume_earlier_tasks(self) -> None: ...
+
+
+class TaskRunner(Protocol):
+    """Owns every task. Each method returns once the transition has started; the outcome arrives as events."""
+
+    @property
+    def running(self) -> ShownTasks: ...
+    @property
+    def messages(self) -> TaskMessages: ...
+    @property
+    def modes(self) -> ApprovalModes: ...
+    @property
+    def changes(self) -> ConversationChanges: ...
+    @property
+    def resumption(self) -> TaskResumption: ...
+    async def start(
+        self, params: TaskStartParams, version: int | None = None, remark: NoticeData | None = None
+    ) -> Task: ...
+    async def retry(self, params: TaskRetryParams) -> Task: ...
+    async def summarise(self, params: ConversationSummariseParams) -> Task: ...
+    async def stop(self, task_id: str, by: str) -> Task: ...
+    async def pause(self, task_id: str) -> Task: ...
+    async def resume(self, task_id: str) -> Task: ...
+    async def try_now(self, task_id: str) -> Task: ...
+    async def set_mode(self, params: TaskSetModeParams) -> Task: ...
+    async def next_in_round(self, task_id: str) -> Task | None: ...
+    async def drain(self, seconds: float) -> None: ...
+    async def close(self) -> None: ...
+
+
 class AskAnswers(Protocol):
     """Settles asks; the first answer wins."""
 
@@ -93,44 +102,59 @@ class AskAnswers(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class EngineInstance:
+    """The running engine. `shutdown` requests its orderly end and returns at once."""
+
+    id: str
+    version: str
+    started_at: datetime
+    shutdown: Callable[[], None]
+    loop_latency: LoopLatency
+
+
+@dataclass(frozen=True, slots=True)
+class ModelServices:
+    """The models, and what people add to them and ask of several."""
+
+    router: ModelRouter
+    custom_servers: CustomServers
+    own_models: OwnModels
+    comparison: ModelComparison
+
+
+@dataclass(frozen=True, slots=True)
+class ToolServices:
+    """The services around tools: servers of other programs, skills, the environment of commands, open sessions."""
+
+    mcp: ServerAdministration
+    skills: Skills
+    login: LoginEnvironment
+    sessions: ToolSessions
+
+
+@dataclass(frozen=True, slots=True)
 class Services:
-    """`shutdown` requests an orderly end of the engine and returns at once.
+    """The dependencies of the handlers.
 
     `personality_lock` is held from the check of a personality until it is stored.
     """
 
+    instance: EngineInstance
     log: EventLog
     database: Database
+    paths: Paths
+    settings: Settings
+    keys: KeyStore
     runner: TaskRunner
-    running: ShownTasks
-    resumption: TaskResumption
-    messages: TaskMessages
-    modes: ApprovalModes
-    changes: ConversationChanges
     asks: AskAnswers
     locks: AgentLocks
     agents: ConversationAgents
     chats: Chats
-    comparison: ModelComparison
-    models: ModelRouter
-    custom_servers: CustomServers
-    own_models: OwnModels
-    keys: KeyStore
-    settings: Settings
+    models: ModelServices
+    tools: ToolServices
     grants: Grants
-    facts: Facts
-    sessions: ToolSessions
-    skills: Skills
-    checkpoints: Checkpoints
-    contents: ContentStore
-    forgetter: Forgetter
     memory: Memory
-    mcp: ServerAdministration
-    login: LoginEnvironment
-    paths: Paths
-    instance_id: str
-    version: str
-    started_at: datetime
-    shutdown: Callable[[], None]
-    stalls: LoopLatency
+    facts: Facts
+    forgetter: Forgetter
+    checkpoints: Checkpoints
     personality_lock: asyncio.Lock = field(default_factory=asyncio.Lock)

@@ -182,7 +182,7 @@ class Server:
     def _on_health(self) -> None:
         """Sent to every client regardless of subscriptions and speed, since it is short and rare."""
         health = self._services.database.health.conditions
-        notice = Notice("health", HealthUpdate(conditions=health, tasks=self._services.running.shown()))
+        notice = Notice("health", HealthUpdate(conditions=health, tasks=self._services.runner.running.shown()))
         data = msgspec.json.encode(notice)
         for connection in self._connections:
             connection.notify(data)

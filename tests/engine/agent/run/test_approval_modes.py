@@ -22,7 +22,7 @@ def write(path: str, text: str = "hello\n") -> Reply:
 
 
 async def change(engine: EngineParts, task: Task, mode: ApproveMode) -> None:
-    await engine.services.modes.change(task.conversation_id, mode, "window", attended=True)
+    await engine.services.runner.modes.change(task.conversation_id, mode, "window", attended=True)
 
 
 async def stored(engine: EngineParts, ask: Ask) -> Ask:

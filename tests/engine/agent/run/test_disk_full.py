@@ -37,7 +37,7 @@ async def test_tasks_pause_on_a_full_disk_and_continue_when_there_is_space(
             for request in engine.model.requests:
                 await asyncio.wait_for(request.served.wait(), 5)
             await held(engine.services.database.health)
-            shown = engine.services.running.shown()
+            shown = engine.services.runner.running.shown()
             assert [task.status for task in shown] == ["paused"] * 2
             assert all("disk is full" in task.activity and "Make at least 100 MB" in task.activity for task in shown)
             assert not (engine.workspace / "made.txt").exists()

@@ -162,11 +162,11 @@ async def test_a_server_of_the_workspace_starts_only_when_a_person_trusts_exactl
         await answered(engine, again, allow=False)
         await engine.watcher.end(again.id)
         assert "test__echo" not in offered(engine, 2)
-        (server,) = await engine.services.mcp.list(str(engine.workspace))
+        (server,) = await engine.services.tools.mcp.list(str(engine.workspace))
         assert server.trust == "declined"
         with pytest.raises(Conflict, match="has changed since"):
             wrong = McpTrustParams(name="test", workspace=server.workspace, fingerprint="x", trusted=True)
-            await engine.services.mcp.trust(wrong)
+            await engine.services.tools.mcp.trust(wrong)
 
 
 async def test_an_approval_of_a_server_displays_each_argument_on_one_line(tmp_path: Path) -> None:
@@ -255,13 +255,13 @@ async def test_a_sign_in_that_is_needed_is_said_to_the_person_and_in_a_call_to_t
             assert "guarded__echo" not in offered(engine)
             assert any("errand mcp login guarded" in str(node.blocks) for node in engine.watcher.nodes())
 
-            address = (await engine.services.mcp.login("guarded", None)).address
+            address = (await engine.services.tools.mcp.login("guarded", None)).address
             await visit(address)
-            (server,) = await engine.services.mcp.list(None)
+            (server,) = await engine.services.tools.mcp.list(None)
             while server.state != "ready":
                 await engine.watcher.until(lambda: any(isinstance(one, McpUpdate) for one in engine.watcher.events))
                 engine.watcher.events[:] = [one for one in engine.watcher.events if not isinstance(one, McpUpdate)]
-                (server,) = await engine.services.mcp.list(None)
+                (server,) = await engine.services.tools.mcp.list(None)
             task = await engine.start(approve="ask", mode="chat")
             await answered(engine, task)
             await engine.watcher.until(lambda: len(results(engine.watcher.nodes())) >= 1)

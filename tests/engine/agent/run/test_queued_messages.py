@@ -45,7 +45,7 @@ def said(nodes: Sequence[Node]) -> list[str]:
 
 async def change(engine: EngineParts, entry: Queued, task_id: str, **changes: str | int) -> Task:
     params = {"taskId": task_id, "queuedId": entry.id, **changes}
-    return await engine.services.messages.change(msgspec.convert(params, TaskQueueChangeParams))
+    return await engine.services.runner.messages.change(msgspec.convert(params, TaskQueueChangeParams))
 
 
 async def test_queued_messages_are_stored_and_shown_until_they_are_read(tmp_path: Path) -> None:
@@ -73,11 +73,11 @@ async def test_queued_message_with_a_known_id_is_not_queued_twice(tmp_path: Path
         started = await engine.start()
         await server.request(0)
         params = msgspec.convert({"taskId": started.id, **words}, TaskMessageParams)
-        once = await engine.services.messages.add(params, "steer")
-        again = await engine.services.messages.add(params, "steer")
+        once = await engine.services.runner.messages.add(params, "steer")
+        again = await engine.services.runner.messages.add(params, "steer")
         assert texts(once) == texts(again) == [("steer", "rather that")]
     async with engine_parts(tmp_path, ModelServer()) as engine:
-        later = await engine.services.messages.add(params, "steer")
+        later = await engine.services.runner.messages.add(params, "steer")
         assert (later.status, texts(later)) == ("interrupted", [("steer", "rather that")])
 
 
@@ -98,7 +98,7 @@ async def test_queued_message_can_be_edited_moved_sent_now_and_removed(tmp_path:
             "two",
             "four",
         ]
-        await engine.services.messages.remove(TaskQueueRemoveParams(task_id=started.id, queued_id=four.id))
+        await engine.services.runner.messages.remove(TaskQueueRemoveParams(task_id=started.id, queued_id=four.id))
         task = await change(engine, two, started.id, kind="steer")
         assert texts(task) == [("follow_up", "three"), ("follow_up", "first"), ("steer", "two")]
         with pytest.raises(Conflict):
@@ -255,16 +255,16 @@ async def test_message_read_before_a_crash_is_not_read_again(tmp_path: Path) -> 
     async with engine_parts(tmp_path, ModelServer(replies=[update, Reply(text="Slow", stall_after=0)])) as engine:
         started = await engine.start()
         word = TaskMessageParams(task_id=started.id, text="be quick", queued_id="word_1")
-        await engine.services.messages.add(word, "steer")
+        await engine.services.runner.messages.add(word, "steer")
         gate.set()
         await engine.watcher.until(lambda: "be quick" in said(engine.watcher.nodes()))
         await engine.services.log.flush()
         port = crash(engine, after)
     async with engine_parts(after, ModelServer(replies=[DONE], port=port)) as engine:
         services = engine.services
-        assert (await services.messages.add(word, "steer")).queue == ()
+        assert (await services.runner.messages.add(word, "steer")).queue == ()
         await services.runner.resume(started.id)
-        assert (await services.messages.add(word, "steer")).queue == ()
+        assert (await services.runner.messages.add(word, "steer")).queue == ()
         await engine.watcher.end(started.id)
         nodes = await branch(engine, started.conversation_id)
         assert said(nodes) == ["go", "be quick"]

@@ -123,7 +123,7 @@ async def test_wait_survives_a_killed_engine_and_the_next_one_continues_by_itsel
         task = await engine.services.database.tasks.get(held.id)
         assert task is not None
         assert (task.status, task.retry_at) == ("interrupted", held.retry_at)
-        engine.services.resumption.resume_earlier_tasks()
+        engine.services.runner.resumption.resume_earlier_tasks()
         ended = await engine.watcher.end(held.id)
         assert (ended.status, ended.step_count) == ("completed", len(refusals))
         assert datetime.now(UTC) >= (held.retry_at or datetime.max.replace(tzinfo=UTC))
@@ -135,7 +135,7 @@ async def test_wait_survives_an_orderly_shutdown(tmp_path: Path) -> None:
         held = await waiting(engine, api_key=None)
         port = int(engine.model.url.split(":")[2].split("/")[0])
     async with engine_parts(tmp_path, ModelServer(replies=[DONE], port=port)) as engine:
-        engine.services.resumption.resume_earlier_tasks()
+        engine.services.runner.resumption.resume_earlier_tasks()
         again = await engine.watcher.task(held.id, waits)
         assert again.retry_at == held.retry_at
         assert not engine.model.requests
@@ -148,7 +148,7 @@ async def test_waiting_task_with_its_own_key_says_that_it_cannot_continue_by_its
         held = await waiting(engine)
         port = int(engine.model.url.split(":")[2].split("/")[0])
     async with engine_parts(tmp_path, ModelServer(replies=[DONE], port=port)) as engine:
-        engine.services.resumption.resume_earlier_tasks()
+        engine.services.runner.resumption.resume_earlier_tasks()
         left = await engine.watcher.task(held.id, lambda task: "key" in task.activity)
         assert (left.status, left.retry_at) == ("interrupted", None)
         await engine.services.runner.resume(held.id)
@@ -165,7 +165,7 @@ async def test_waiting_task_that_cannot_continue_by_itself_says_why_and_stops_wa
         (agent,) = await engine.services.database.agents.list(first.conversation_id)
         move = AgentSetHeadParams(agent_id=agent.id, node_id=before.id, version=agent.version)
         await engine.services.agents.set_head(move)
-        engine.services.resumption.resume_earlier_tasks()
+        engine.services.runner.resumption.resume_earlier_tasks()
         left = await engine.watcher.task(second.id, lambda task: task.retry_at is None)
         assert left.status == "interrupted"
         assert "on another branch" in left.activity

@@ -43,7 +43,7 @@ async def test_the_folder_outlives_the_task_and_the_engine(tmp_path: Path) -> No
 async def test_an_ended_task_leaves_nothing_in_memory_that_it_does_not_need(tmp_path: Path) -> None:
     replies = [shell("cd /"), DONE, calling(command="exec sleep 4745", background=True), DONE]
     async with engine_parts(tmp_path, ModelServer(turns=replies)) as engine:
-        sessions = engine.services.sessions
+        sessions = engine.services.tools.sessions
         task = await done(engine)
         await until(lambda: not sessions.conversations())
         task = await done(engine, task.conversation_id)
@@ -70,7 +70,7 @@ async def test_a_person_who_stops_the_task_stops_its_background_commands(tmp_pat
         await engine.services.runner.stop(started.id, "Ada")
         task = await engine.watcher.end(started.id)
         await until(lambda: not running("4743") and not running("4744"))
-        found = engine.services.sessions.find(task.conversation_id, BackgroundCommands)
+        found = engine.services.tools.sessions.find(task.conversation_id, BackgroundCommands)
         assert found is not None
         await until(lambda: found.commands()[0].ended_at is not None)
         assert found.commands()[0].stopped_by == "Ada"
@@ -81,5 +81,5 @@ async def test_it_ends_when_its_conversation_is_closed(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(turns=replies)) as engine:
         task = await done(engine)
         assert running("4745")
-        await engine.services.sessions.close_conversation(task.conversation_id)
+        await engine.services.tools.sessions.close_conversation(task.conversation_id)
         assert not running("4745")

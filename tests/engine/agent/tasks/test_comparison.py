@@ -35,7 +35,7 @@ async def ask(
         workspace=None if conversation_id else str(engine.workspace),
     )
     params = TaskCompareModelsParams(models=models, start=start)
-    return await engine.services.comparison.ask(params)
+    return await engine.services.models.comparison.ask(params)
 
 
 async def test_compared_models_answer_one_message_at_once_on_separate_branches(tmp_path: Path) -> None:
@@ -43,7 +43,7 @@ async def test_compared_models_answer_one_message_at_once_on_separate_branches(t
     async with engine_parts(tmp_path, by_name(gate)) as engine:
         asked = await ask(engine)
         await engine.model.request(2)
-        assert [task.id for task in engine.services.running.shown()] == ["task_ask", "task_ask_2", "task_ask_3"]
+        assert [task.id for task in engine.services.runner.running.shown()] == ["task_ask", "task_ask_2", "task_ask_3"]
         gate.set()
         ended = [await engine.watcher.end(task.id) for task in asked.tasks]
         assert [(task.model, task.summary) for task in ended] == [
@@ -76,7 +76,7 @@ async def test_stopping_one_compared_task_leaves_the_others_running(tmp_path: Pa
         await engine.model.request(2)
         await engine.services.runner.stop("task_ask_2", "the test")
         assert (await engine.watcher.end("task_ask_2")).stop_reason == "manual_stop"
-        assert {task.id for task in engine.services.running.shown()} >= {"task_ask", "task_ask_3"}
+        assert {task.id for task in engine.services.runner.running.shown()} >= {"task_ask", "task_ask_3"}
         gate.set()
         for task in asked.tasks:
             await engine.watcher.end(task.id)
@@ -103,7 +103,7 @@ async def test_comparison_does_not_start_if_one_model_is_invalid(tmp_path: Path)
     async with engine_parts(tmp_path, by_name()) as engine:
         with pytest.raises(ConfigurationError):
             await ask(engine, (MODELS[0], "nobody/knows"))
-        assert engine.services.running.shown() == () and engine.watcher.events == []
+        assert engine.services.runner.running.shown() == () and engine.watcher.events == []
 
 
 async def test_branch_comparison_starts_at_the_common_ancestor(tmp_path: Path) -> None:

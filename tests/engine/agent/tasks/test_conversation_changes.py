@@ -101,7 +101,7 @@ async def test_a_task_that_starts_and_an_agent_that_leaves_take_no_change_back(t
             engine.start("more", conversation_id=conversation_id, approve=None, network="on"),
             *(changed(engine, one) for one in changes[20:30]),
             engine.services.agents.delete(leaving.id),
-            engine.services.modes.change(conversation_id, "edits", "me", attended=True),
+            engine.services.runner.modes.change(conversation_id, "edits", "me", attended=True),
             *(changed(engine, one) for one in changes[30:]),
             changed(engine, ConversationChangeParams(conversation_id=conversation_id, title="Renamed")),
         )
@@ -119,7 +119,7 @@ async def test_a_refused_change_changes_nothing_and_blocks_nobody(tmp_path: Path
         def refuse(_: Conversation) -> Conversation:
             raise InvalidParams("no")
 
-        changes = engine.services.changes
+        changes = engine.services.runner.changes
         with pytest.raises(InvalidParams):
             await changes.change(conversation_id, refuse)
         with pytest.raises(NotFound):

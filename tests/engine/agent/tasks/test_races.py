@@ -70,7 +70,9 @@ async def test_a_stop_and_another_approval_mode_leave_an_interrupted_task_stoppe
     async with engine_parts(tmp_path, ModelServer()) as engine:
         services = engine.services
         for number in range(6):
-            mode = services.modes.change(started.conversation_id, ("edits", "ask")[number % 2], "me", attended=True)
+            mode = services.runner.modes.change(
+                started.conversation_id, ("edits", "ask")[number % 2], "me", attended=True
+            )
             if number < 5:
                 await mode
                 continue

@@ -66,7 +66,7 @@ async def quiet(engine: EngineParts) -> None:
     """Wait until no task runs and none is about to start."""
     while at_work := [one for one in asyncio.all_tasks() if one.get_name().startswith("task task_")]:
         await asyncio.wait(at_work)
-    assert engine.services.running.shown() == ()
+    assert engine.services.runner.running.shown() == ()
 
 
 def notices(engine: EngineParts) -> list[str]:

@@ -52,8 +52,8 @@ async def test_what_a_task_leaves_running_ends_with_it_if_its_conversation_was_a
         await engine.services.log.flush()
         gate.set()
         await engine.watcher.end(task.id)
-        await until(lambda: not engine.services.sessions.conversations())
-        assert not running("4741")
+        await until(lambda: not engine.services.tools.sessions.conversations())
+        await until(lambda: not running("4741"))
 
 
 async def test_published_events_equal_stored_events(tmp_path: Path) -> None:

@@ -84,7 +84,7 @@ async def test_stop_of_the_task_stops_all_below_and_waits_for_them(tmp_path: Pat
         states = (children(engine, task)["a"], children(engine, first)["b"], ended)
         assert [one.status for one in states] == ["cancelled"] * 3
         assert second.depth == 2
-        assert engine.services.running.shown() == ()
+        assert engine.services.runner.running.shown() == ()
 
 
 async def test_sub_agent_stopped_alone_reports_so_and_the_task_goes_on(tmp_path: Path) -> None:

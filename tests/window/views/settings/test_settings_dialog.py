@@ -262,7 +262,7 @@ async def test_one_of_several_skills_is_chosen_and_a_taken_name_is_not_installed
         await settings.see("Installed two.")
         settings.buttons()["Install skill…"].click()
     await settings.see("There is a skill two already")
-    assert [skill.name for skill in (await engine.services.skills.listing(None)).skills] == ["two"]
+    assert [skill.name for skill in (await engine.services.tools.skills.listing(None)).skills] == ["two"]
 
 
 async def test_about_shows_the_data_folder(settings: Settings, tmp_path: Path) -> None:

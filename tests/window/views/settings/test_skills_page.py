@@ -66,7 +66,7 @@ def has(page: SkillsPageView, text: str) -> bool:
 
 
 async def test_removed_skill_is_put_back_by_undo(page: SkillsPageView, engine: EngineServer, source: Path) -> None:
-    skills = engine.services.skills
+    skills = engine.services.tools.skills
     shown = (await skills.preview(SkillPreviewParams(source=str(source)))).preview
     assert shown is not None
     file = (await skills.install(SkillInstallParams(source=shown.source, fingerprint=shown.fingerprint))).file
@@ -100,4 +100,4 @@ async def test_skills_of_a_folder_are_trusted_and_not_trusted_as_a_whole(
     await until(lambda: has(page, "report") and not has(page, "nobody has trusted the skills"))
     await press(page, "Don't trust these skills")
     await until(lambda: has(page, "nobody has trusted the skills"))
-    assert (await engine.services.skills.listing(str(workspace))).trust == "declined"
+    assert (await engine.services.tools.skills.listing(str(workspace))).trust == "declined"

@@ -38,7 +38,7 @@ async def bar_of(engine: StoreEngine, theme: Theme, qtbot: QtBot, task_id: str) 
 
 
 def window_of(engine: StoreEngine) -> int:
-    window = engine.parts.services.models.context_tokens(PRICED)
+    window = engine.parts.services.models.router.context_tokens(PRICED)
     assert window is not None
     return window
 

@@ -38,7 +38,7 @@ _MAX_ASKS = 2_000
 async def answer(services: Services, session: ClientSession, params: AskAnswerParams) -> AskAnswerResult:
     result = await services.asks.answer(params, session.client_name)
     if result.won:
-        await services.resumption.go_on_after_answer(result.ask.task_id)
+        await services.runner.resumption.go_on_after_answer(result.ask.task_id)
     return result
 
 

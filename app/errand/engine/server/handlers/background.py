@@ -25,9 +25,9 @@ async def list_commands(
     services: Services, session: ClientSession, params: BackgroundListParams
 ) -> BackgroundListResult:
     if params.conversation_id is None:
-        found = services.sessions.all_of(BackgroundCommands)
+        found = services.tools.sessions.all_of(BackgroundCommands)
     else:
-        one = services.sessions.find(params.conversation_id, BackgroundCommands)
+        one = services.tools.sessions.find(params.conversation_id, BackgroundCommands)
         found = (one,) if one is not None else ()
     return BackgroundListResult(commands=tuple(command for one in found for command in one.commands()))
 
@@ -52,7 +52,7 @@ async def type_input(
 
 
 def _found(services: Services, conversation_id: str, number: str) -> tuple[BackgroundCommands, Background]:
-    commands = services.sessions.find(conversation_id, BackgroundCommands)
+    commands = services.tools.sessions.find(conversation_id, BackgroundCommands)
     if commands is None:
         raise NotFound("This conversation has no background commands.")
     return commands, commands.get(number)

@@ -15,7 +15,7 @@ from errand.protocol.comparisons import (
 
 
 async def ask(services: Services, session: ClientSession, params: TaskCompareModelsParams) -> TaskCompareModelsResult:
-    return await services.comparison.ask(params)
+    return await services.models.comparison.ask(params)
 
 
 async def compare(

@@ -59,7 +59,7 @@ async def explain(services: Services, session: ClientSession, params: ContextExp
         turn=sent.turn if sent else 0,
         model=model,
         used_tokens=used,
-        window_tokens=window_of(model, services.models, services.settings),
+        window_tokens=window_of(model, services.models.router, services.settings),
         shares=divided,
         prompt=prompt_shares(prompt, next((share.tokens for share in divided if share.part == "system"), 0)),
         largest=await _largest(services, task, sent, params.largest) if sent and params.largest else (),

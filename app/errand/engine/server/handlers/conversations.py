@@ -145,11 +145,11 @@ async def change(
             recalls=old.recalls if params.recalls is None else params.recalls,
         )
 
-    new = await services.changes.change(params.conversation_id, apply)
+    new = await services.runner.changes.change(params.conversation_id, apply)
     if new.archived and not was_archived:
-        await services.sessions.close_conversation(new.id)
+        await services.tools.sessions.close_conversation(new.id)
     if params.approve is not None:
-        new = await services.modes.change(new.id, params.approve, session.client_name, attended=True)
+        new = await services.runner.modes.change(new.id, params.approve, session.client_name, attended=True)
     return ConversationChangeResult(conversation=new)
 
 

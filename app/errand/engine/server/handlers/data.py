@@ -47,7 +47,7 @@ async def export(services: Services, session: ClientSession, params: DataExportP
 async def import_file(services: Services, session: ClientSession, params: DataImportParams) -> DataImportResult:
     from errand.engine.data.importer import Importer  # it imports the formats of many programs
 
-    return await Importer(services.log, services.database, services.changes, services.locks, services.paths).run(
+    return await Importer(services.log, services.database, services.runner.changes, services.locks, services.paths).run(
         Path(params.path)
     )
 
@@ -77,19 +77,19 @@ async def delete(services: Services, session: ClientSession, params: Conversatio
 
 async def _close_sessions(services: Services) -> None:
     """End what tools have left running in conversations that are deleted."""
-    for conversation_id in services.sessions.conversations():
+    for conversation_id in services.tools.sessions.conversations():
         if not await services.database.conversations.exists(conversation_id):
-            await services.sessions.close_conversation(conversation_id)
+            await services.tools.sessions.close_conversation(conversation_id)
 
 
 def _remover(services: Services) -> Remover:
     return Remover(
         services.log,
         services.database,
-        services.changes,
+        services.runner.changes,
         services.locks,
         services.grants,
-        services.contents,
+        services.checkpoints.contents,
         services.paths,
     )
 

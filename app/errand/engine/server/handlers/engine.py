@@ -79,16 +79,16 @@ async def initialize(services: Services, session: ClientSession, params: Initial
     _check_environment(params.environment)
     session.environment, session.is_from_desktop = params.environment, params.from_desktop
     if session.is_from_desktop:
-        services.login.read(params.environment)
+        services.tools.login.read(params.environment)
     # Tasks that an earlier engine left continue for this client.
-    client_environment.set(await session.environment_of_commands(services.login, wait=False))
+    client_environment.set(await session.environment_of_commands(services.tools.login, wait=False))
     session.client_id, session.client_name = params.client_id, params.client_name[:200]
     services.keys.add_environment(params.keys)
-    services.resumption.resume_earlier_tasks()
+    services.runner.resumption.resume_earlier_tasks()
     return InitializeResult(
         protocol_version=PROTOCOL_VERSION,
-        instance_id=services.instance_id,
-        engine_version=services.version,
+        instance_id=services.instance.id,
+        engine_version=services.instance.version,
         epoch=services.log.epoch,
         head=services.log.head,
         health=services.database.health.conditions,
@@ -165,7 +165,7 @@ async def _read_snapshot(
         made = await snapshot(services.database, subscription)
         held = services.database.health.blocking_condition
         why = f"{held.text} {held.advice}" if held is not None else ""
-        return with_running_tasks(made, services.running.shown(), why)
+        return with_running_tasks(made, services.runner.running.shown(), why)
 
 
 async def unsubscribe(services: Services, session: ClientSession, params: UnsubscribeParams) -> EmptyResult:
@@ -176,25 +176,25 @@ async def unsubscribe(services: Services, session: ClientSession, params: Unsubs
 async def status(services: Services, session: ClientSession, params: EmptyParams) -> EngineStatusResult:
     return EngineStatusResult(
         pid=os.getpid(),
-        instance_id=services.instance_id,
-        version=services.version,
-        started_at=services.started_at,
+        instance_id=services.instance.id,
+        version=services.instance.version,
+        started_at=services.instance.started_at,
         data_dir=str(services.paths.home),
         database=str(services.paths.database),
         memory_bytes=memory_bytes(),
         cpu_seconds=time.process_time(),
         running_tasks=sum(task.parent_id is None for task in await services.database.tasks.active()),
         clients=services.log.client_count,
-        loop_stall_p99_ms=services.stalls.p99_ms(),
-        loop_stall_max_ms=services.stalls.max_ms(),
+        loop_stall_p99_ms=services.instance.loop_latency.p99_ms(),
+        loop_stall_max_ms=services.instance.loop_latency.max_ms(),
         sandbox=await asyncio.to_thread(status_of, services.settings.values.command_sandbox),
     )
 
 
 async def shutdown(services: Services, session: ClientSession, params: EngineShutdownParams) -> EmptyResult:
     if params.hand_over:
-        services.running.hand_over()
-    services.shutdown()
+        services.runner.running.hand_over()
+    services.instance.shutdown()
     return EmptyResult()
 
 

@@ -62,71 +62,71 @@ _NEWEST = 1_000
 
 
 async def list_servers(services: Services, session: ClientSession, params: McpListParams) -> McpListResult:
-    return McpListResult(servers=await services.mcp.list(params.workspace))
+    return McpListResult(servers=await services.tools.mcp.list(params.workspace))
 
 
 async def save(services: Services, session: ClientSession, params: McpSaveParams) -> McpServerResult:
-    return McpServerResult(server=await services.mcp.save(params))
+    return McpServerResult(server=await services.tools.mcp.save(params))
 
 
 async def remove(services: Services, session: ClientSession, params: McpServerParams) -> EmptyResult:
-    await services.mcp.remove(params.name)
+    await services.tools.mcp.remove(params.name)
     return EmptyResult()
 
 
 async def set_enabled(services: Services, session: ClientSession, params: McpSetEnabledParams) -> McpServerResult:
-    return McpServerResult(server=await services.mcp.set_enabled(params.name, enabled=params.enabled))
+    return McpServerResult(server=await services.tools.mcp.set_enabled(params.name, enabled=params.enabled))
 
 
 async def trust(services: Services, session: ClientSession, params: McpTrustParams) -> McpServerResult:
-    return McpServerResult(server=await services.mcp.trust(params))
+    return McpServerResult(server=await services.tools.mcp.trust(params))
 
 
 async def restart(services: Services, session: ClientSession, params: McpServerParams) -> McpServerResult:
-    return McpServerResult(server=await services.mcp.restart(params.name, params.workspace))
+    return McpServerResult(server=await services.tools.mcp.restart(params.name, params.workspace))
 
 
 async def login(services: Services, session: ClientSession, params: McpLoginParams) -> McpLoginResult:
-    return await services.mcp.login(params.name, params.workspace, params.issuer)
+    return await services.tools.mcp.login(params.name, params.workspace, params.issuer)
 
 
 async def finish_login(services: Services, session: ClientSession, params: McpFinishLoginParams) -> EmptyResult:
-    await services.mcp.finish_login(params)
+    await services.tools.mcp.finish_login(params)
     return EmptyResult()
 
 
 async def cancel_login(services: Services, session: ClientSession, params: McpServerParams) -> EmptyResult:
-    await services.mcp.cancel_login(params.name, params.workspace)
+    await services.tools.mcp.cancel_login(params.name, params.workspace)
     return EmptyResult()
 
 
 async def logout(services: Services, session: ClientSession, params: McpServerParams) -> McpServerResult:
-    return McpServerResult(server=await services.mcp.logout(params.name, params.workspace))
+    return McpServerResult(server=await services.tools.mcp.logout(params.name, params.workspace))
 
 
 async def show(services: Services, session: ClientSession, params: McpServerParams) -> McpShowResult:
-    return await services.mcp.show(params.name, params.workspace)
+    return await services.tools.mcp.show(params.name, params.workspace)
 
 
 async def log(services: Services, session: ClientSession, params: McpServerParams) -> McpLogResult:
-    return McpLogResult(text=(await services.mcp.find(params.name, params.workspace)).log.text())
+    return McpLogResult(text=(await services.tools.mcp.find(params.name, params.workspace)).log.text())
 
 
 async def set_key(services: Services, session: ClientSession, params: McpKeyParams) -> McpKeyResult:
-    return McpKeyResult(notice=await services.mcp.set_key(params))
+    return McpKeyResult(notice=await services.tools.mcp.set_key(params))
 
 
 async def list_prompts(services: Services, session: ClientSession, params: McpPromptListParams) -> McpPromptListResult:
-    return await services.mcp.prompts(params)
+    return await services.tools.mcp.prompts(params)
 
 
 async def prompt(services: Services, session: ClientSession, params: McpPromptParams) -> McpPromptResult:
-    return McpPromptResult(text=await services.mcp.prompt(params))
+    return McpPromptResult(text=await services.tools.mcp.prompt(params))
 
 
 async def accept_tool(services: Services, session: ClientSession, params: McpAcceptParams) -> McpServerResult:
     """Grants that were given for the tool hold again."""
-    accepted = await services.mcp.accept_tool(params)
+    accepted = await services.tools.mcp.accept_tool(params)
     for grant in services.grants.accepting(accepted.service, accepted.identity):
         services.grants.add(grant)
         services.log.publish(GrantUpdate(grant=grant))
@@ -160,7 +160,7 @@ async def list_tools(services: Services, session: ClientSession, params: McpList
             last_used_at=used.get(tool.name),
             changed=tool.changed,
         )
-        for server in await services.mcp.list(params.workspace)
+        for server in await services.tools.mcp.list(params.workspace)
         for tool in server.tools
     )
     return ToolListResult(tools=(*own, *of_servers))
@@ -174,7 +174,7 @@ async def switch(services: Services, session: ClientSession, params: ToolSwitchP
     """Write the list of a personality's tools so that it has this one, or has it not."""
     if not is_tool_name(params.tool):
         raise InvalidParams(f"tool: there is no tool {params.tool[:80]!r}.")
-    servers = await services.mcp.list(None)
+    servers = await services.tools.mcp.list(None)
     async with services.personality_lock:
         personality = await services.database.personalities.get(params.personality_id)
         if personality is None:

@@ -63,7 +63,7 @@ async def set_key(services: Services, session: ClientSession, params: KeySetPara
 
 
 async def list_models(services: Services, session: ClientSession, params: ModelListParams) -> ModelListResult:
-    found = await services.models.available.list(params.refresh, params.fetch)
+    found = await services.models.router.available.list(params.refresh, params.fetch)
     chosen = services.settings.values.default_model
     return msgspec.structs.replace(found, default=chosen) if chosen else found
 
@@ -71,48 +71,50 @@ async def list_models(services: Services, session: ClientSession, params: ModelL
 async def test(services: Services, session: ClientSession, params: ModelTestParams) -> ModelTestResult:
     """A provider that cannot be tested is a result too, with the reason."""
     try:
-        return await services.models.available.test(params.provider, params.model)
+        return await services.models.router.available.test(params.provider, params.model)
     except ConfigurationError as error:
         return ModelTestResult(ok=False, model=params.model or "", text=str(error), seconds=0.0)
 
 
 async def warm_up(services: Services, session: ClientSession, params: ModelWarmUpParams) -> EmptyResult:
-    model = params.model or services.settings.values.default_model or await services.models.available.default_model()
+    model = (
+        params.model or services.settings.values.default_model or await services.models.router.available.default_model()
+    )
     if model:
-        services.models.prepare(model)
+        services.models.router.prepare(model)
     return EmptyResult()
 
 
 async def test_server(
     services: Services, session: ClientSession, params: ModelServerTestParams
 ) -> ModelServerTestResult:
-    return await services.custom_servers.test(params)
+    return await services.models.custom_servers.test(params)
 
 
 async def save_server(
     services: Services, session: ClientSession, params: ModelServerSaveParams
 ) -> ModelServerSaveResult:
-    return await services.custom_servers.save(params)
+    return await services.models.custom_servers.save(params)
 
 
 async def remove_server(
     services: Services, session: ClientSession, params: ModelServerRemoveParams
 ) -> ModelServerRemoveResult:
-    return await services.custom_servers.remove(params)
+    return await services.models.custom_servers.remove(params)
 
 
 async def save_model(services: Services, session: ClientSession, params: ModelSaveParams) -> EmptyResult:
-    services.own_models.save(params)
+    services.models.own_models.save(params)
     return EmptyResult()
 
 
 async def remove_model(services: Services, session: ClientSession, params: ModelRemoveParams) -> EmptyResult:
-    services.own_models.remove(params)
+    services.models.own_models.remove(params)
     return EmptyResult()
 
 
 async def choose_models(services: Services, session: ClientSession, params: ModelChooseParams) -> EmptyResult:
-    services.own_models.choose(params)
+    services.models.own_models.choose(params)
     return EmptyResult()
 
 

@@ -26,33 +26,33 @@ from errand.protocol.skills import (
 
 
 async def list_skills(services: Services, session: ClientSession, params: SkillListParams) -> SkillListResult:
-    return await services.skills.listing(params.workspace)
+    return await services.tools.skills.listing(params.workspace)
 
 
 async def preview(services: Services, session: ClientSession, params: SkillPreviewParams) -> SkillPreviewResult:
-    return await services.skills.preview(params)
+    return await services.tools.skills.preview(params)
 
 
 async def install(services: Services, session: ClientSession, params: SkillInstallParams) -> SkillResult:
-    return SkillResult(skill=await services.skills.install(params))
+    return SkillResult(skill=await services.tools.skills.install(params))
 
 
 async def remove(services: Services, session: ClientSession, params: SkillRemoveParams) -> EmptyResult:
-    await services.skills.remove(params.file)
+    await services.tools.skills.remove(params.file)
     return EmptyResult()
 
 
 async def restore(services: Services, session: ClientSession, params: SkillRestoreParams) -> SkillResult:
-    return SkillResult(skill=await services.skills.restore(params.file))
+    return SkillResult(skill=await services.tools.skills.restore(params.file))
 
 
 async def enable(services: Services, session: ClientSession, params: SkillEnableParams) -> EmptyResult:
-    await services.skills.enable(params.file, is_enabled=params.is_enabled)
+    await services.tools.skills.enable(params.file, is_enabled=params.is_enabled)
     return EmptyResult()
 
 
 async def trust(services: Services, session: ClientSession, params: SkillTrustParams) -> SkillListResult:
-    return await services.skills.trust(params)
+    return await services.tools.skills.trust(params)
 
 
 HANDLERS = (

@@ -73,19 +73,19 @@ async def set_mode(services: Services, session: ClientSession, params: TaskSetMo
 
 
 async def steer(services: Services, session: ClientSession, params: TaskMessageParams) -> TaskResult:
-    return TaskResult(task=await services.messages.add(params, "steer"))
+    return TaskResult(task=await services.runner.messages.add(params, "steer"))
 
 
 async def follow_up(services: Services, session: ClientSession, params: TaskMessageParams) -> TaskResult:
-    return TaskResult(task=await services.messages.add(params, "follow_up"))
+    return TaskResult(task=await services.runner.messages.add(params, "follow_up"))
 
 
 async def change_queued(services: Services, session: ClientSession, params: TaskQueueChangeParams) -> TaskResult:
-    return TaskResult(task=await services.messages.change(params))
+    return TaskResult(task=await services.runner.messages.change(params))
 
 
 async def remove_queued(services: Services, session: ClientSession, params: TaskQueueRemoveParams) -> TaskResult:
-    return TaskResult(task=await services.messages.remove(params))
+    return TaskResult(task=await services.runner.messages.remove(params))
 
 
 async def get(services: Services, session: ClientSession, params: TaskIdParams) -> TaskResult:
@@ -112,8 +112,13 @@ async def plans(services: Services, session: ClientSession, params: TaskIdParams
 
 
 async def record(services: Services, session: ClientSession, params: TaskIdParams) -> TaskRecordResult:
-    values, windows = services.settings.values, partial(window_of, models=services.models, settings=services.settings)
-    ground = RecordContext(services.version, values.max_minutes, values.max_tokens, values.summarise_at, windows)
+    values, windows = (
+        services.settings.values,
+        partial(window_of, models=services.models.router, settings=services.settings),
+    )
+    ground = RecordContext(
+        services.instance.version, values.max_minutes, values.max_tokens, values.summarise_at, windows
+    )
     made = await make_record(services.database, params.task_id, ground)
     redaction = ExportRedaction(services.keys.redactor, keep_secrets=False)
     lines = await asyncio.to_thread(lambda: tuple(map(redaction.json, made.lines())))
