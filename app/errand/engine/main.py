@@ -21,7 +21,7 @@ import msgspec
 from errand.engine.agent.history.attachments import Attachments
 from errand.engine.agent.run.limits import DailyBudget
 from errand.engine.agent.run.pending_asks import PendingAsks
-from errand.engine.agent.run.task_builder import TaskBuilder
+from errand.engine.agent.run.task_builder import MemoryDependencies, ModelDependencies, TaskBuilder, ToolDependencies
 from errand.engine.agent.run.task_sandbox import SandboxFactory
 from errand.engine.agent.tasks.chats import Chats
 from errand.engine.agent.tasks.comparison import ModelComparison
@@ -273,24 +273,23 @@ async def open_services(
     stack.push_async_callback(servers.close)
     servers.changed = partial(_publish_server, log)
     builder = TaskBuilder(
-        log,
-        database,
-        settings,
-        asks,
-        grants,
-        facts,
-        paths,
-        attachments,
-        contents,
-        day,
-        models.has_price,
-        windows,
-        keys.redactor,
-        sessions,
-        servers=servers,
-        open_model=lambda name: models.open_again(name, default_api_base(name, settings.values)),
-        embed=embedder.embed,
-        memory=memory.reader,
+        log=log,
+        database=database,
+        settings=settings,
+        paths=paths,
+        asks=asks,
+        grants=grants,
+        attachments=attachments,
+        models=ModelDependencies(
+            has_price=models.has_price,
+            window_of=windows,
+            daily_budget=day,
+            open=lambda name: models.open_again(name, default_api_base(name, settings.values)),
+        ),
+        tools=ToolDependencies(
+            sessions=sessions, contents=contents, redactor=keys.redactor, embed=embedder.embed, servers=servers
+        ),
+        memory=MemoryDependencies(facts=facts, source=memory.reader),
     )
     locks = AgentLocks(database, asks)
     runner = AgentTaskRunner(builder, locks, models, background)
@@ -298,7 +297,7 @@ async def open_services(
     memory.is_busy = lambda: bool(runner.running.shown())
     memory.start(background)
     conversation_agents = ConversationAgents(log, database, runner.changes, locks, paths)
-    forgetter = Forgetter(log, database, runner.changes, locks, memory, facts, sessions, builder.recalls, paths)
+    forgetter = Forgetter(log, database, runner.changes, locks, memory, facts, sessions, builder.memory.recalls, paths)
     background.start(forgetter.sweep(), name="texts that an earlier engine was forgetting")
     remover = Remover(log, database, runner.changes, locks, grants, contents, paths)
     background.start(remover.sweep(), name="sweep of left files")

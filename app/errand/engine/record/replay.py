@@ -15,7 +15,7 @@ from errand.engine.agent.history.conversion import user_message
 from errand.engine.agent.history.visible_history import visible_messages
 from errand.engine.agent.run.limits import DailyBudget
 from errand.engine.agent.run.pending_asks import PendingAsks
-from errand.engine.agent.run.task_builder import TaskBuilder
+from errand.engine.agent.run.task_builder import MemoryDependencies, ModelDependencies, TaskBuilder, ToolDependencies
 from errand.engine.checkpoints.contents import ContentStore
 from errand.engine.core.errors import EngineError, InvalidParams
 from errand.engine.core.settings import Settings
@@ -82,22 +82,25 @@ async def replay(record: TaskRecord, home: Path) -> TaskRecord:
         sessions = ToolSessions()
         stack.push_async_callback(sessions.close)
         builder = TaskBuilder(
-            log,
-            database,
-            settings,
-            asks,
-            Grants(),
-            Facts(log, database, Redactor()),
-            paths,
-            Attachments(paths.attachments),
-            contents,
-            DailyBudget(log, database.usage, settings),
-            lambda _: has_price,
-            lambda _: head.window,
-            Redactor(),
-            sessions,
-            lambda tools: _recorded_tools(tools, stage),
-            memory=RecordedMemory(stage),
+            log=log,
+            database=database,
+            settings=settings,
+            paths=paths,
+            asks=asks,
+            grants=Grants(),
+            attachments=Attachments(paths.attachments),
+            models=ModelDependencies(
+                has_price=lambda _: has_price,
+                window_of=lambda _: head.window,
+                daily_budget=DailyBudget(log, database.usage, settings),
+            ),
+            tools=ToolDependencies(
+                sessions=sessions,
+                contents=contents,
+                redactor=Redactor(),
+                replace=lambda tools: _recorded_tools(tools, stage),
+            ),
+            memory=MemoryDependencies(facts=Facts(log, database, Redactor()), source=RecordedMemory(stage)),
         )
         person = RecordedPerson(record, stage, asks)
         stack.callback(log.attach(person))

@@ -70,34 +70,58 @@ def _has_tool(task: Task, name: str) -> bool:
     return uses_tool(task.tools, name) and (name != TaskTool.name or task.depth < MAX_DEPTH)
 
 
-@dataclass(frozen=True, slots=True)
-class TaskBuilder:
-    """Dependencies shared by all tasks. `replace_tools` may replace a task's tools, as a replay does.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelDependencies:
+    """What tasks need to know of models. `open` opens another one for a tool; without it there is none but the task's.
 
-    A replay has no `servers`, and does not `open_model`: it opens any model by its id, with the stored key.
+    `has_price` and `window_of` take the id of a model, which may have no known price and no known window.
     """
+
+    has_price: Callable[[str], bool]
+    window_of: Callable[[str], int | None]
+    daily_budget: DailyBudget
+    open: Callable[[str], ChatModel] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolDependencies:
+    """What the tools of all tasks share. `replace` may replace a task's tools, as a replay does.
+
+    Without `servers` there are no tools of other programs.
+    """
+
+    sessions: ToolSessions
+    contents: ContentStore
+    redactor: Redactor
+    embed: Embed = no_embedding
+    servers: McpPool | None = None
+    replace: Callable[[tuple[GuardedTool, ...]], tuple[GuardedTool, ...]] = _unchanged
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryDependencies:
+    """What tasks are told of earlier ones: the facts, and what `source` has on a message."""
+
+    facts: Facts
+    source: MemorySource | None = None
+    recalls: RunningRecalls = field(default_factory=RunningRecalls)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskBuilder:
+    """Dependencies shared by all tasks. Without `sub_agents` a task cannot start others."""
 
     log: EventLog
     database: Database
     settings: Settings
+    paths: Paths
     asks: PendingAsks
     grants: Grants
-    facts: Facts
-    paths: Paths
     attachments: Attachments
-    contents: ContentStore
-    daily_budget: DailyBudget
-    has_price: Callable[[str], bool]
-    window_of: Callable[[str], int | None]
-    redactor: Redactor
-    sessions: ToolSessions
-    replace_tools: Callable[[tuple[GuardedTool, ...]], tuple[GuardedTool, ...]] = _unchanged
-    servers: McpPool | None = None
+    models: ModelDependencies
+    tools: ToolDependencies
+    memory: MemoryDependencies
     sub_agents: SubAgentRunner | None = None
-    open_model: Callable[[str], ChatModel] | None = None
-    embed: Embed = no_embedding
-    memory: MemorySource | None = None
-    recalls: RunningRecalls = field(default_factory=RunningRecalls)
 
     def build(
         self,
@@ -121,22 +145,29 @@ class TaskBuilder:
         processes = ProcessSweep(task.id, state.show_remaining_processes, values.max_processes)
         executions = ToolExecutionLog(task.id, self.database.journal)
         environment = environment_of_commands()
-        sandboxes = SandboxFactory(self.settings, self.paths, self.grants, self.sessions)
+        sandboxes = SandboxFactory(self.settings, self.paths, self.grants, self.tools.sessions)
         sandbox = sandboxes.for_task(task, environment, executions)
         workspace, outputs = Path(task.workspace), self.paths.outputs / task.id
-        sessions = ConversationSessions(self.sessions, task.conversation_id)
+        sessions = ConversationSessions(self.tools.sessions, task.conversation_id)
         addresses = TaskAddresses(state, self.grants, self.settings, self.paths)
-        checkpoints = TaskCheckpoints(lambda: state.task, self.log, self.contents)
-        recorder = TaskRecorder(context, executions, self.has_price, stored_prompts)
+        checkpoints = TaskCheckpoints(lambda: state.task, self.log, self.tools.contents)
+        recorder = TaskRecorder(context, executions, self.models.has_price, stored_prompts)
         warn = partial(recorder.notice, "warning")
-        policy = StopPolicy(context, completion, self._limits(task), self.daily_budget, warn)
+        policy = StopPolicy(context, completion, self._limits(task), self.models.daily_budget, warn)
         delegation = self._delegation(state, policy)
         calls = TaskModelCalls(
-            state, policy, self.daily_budget, self.database.journal, model, self.has_price, self.open_model, delegation
+            state,
+            policy,
+            self.models.daily_budget,
+            self.database.journal,
+            model,
+            self.models.has_price,
+            self.models.open,
+            delegation,
         )
         is_summarised = bool(history) and isinstance(history[0], SummaryMessage)
         recall = TaskRecall(
-            context, self.memory, self.recalls, history_length=len(history), is_summarised=is_summarised
+            context, self.memory.source, self.memory.recalls, history_length=len(history), is_summarised=is_summarised
         )
         tool_context = ToolContext(
             task.id,
@@ -146,27 +177,27 @@ class TaskBuilder:
             processes,
             sessions,
             sandbox,
-            self.redactor,
+            self.tools.redactor,
             addresses=addresses,
             checkpoints=checkpoints,
             working_dir=task.working_dir,
             keep_working_dir=state.set_working_dir,
             background_changed=partial(self._show_background, task.conversation_id),
             sub_agents=delegation,
-            propose_fact=FactProposals(self.facts, task, branch.agent.name, lambda: branch.position).propose,
+            propose_fact=FactProposals(self.memory.facts, task, branch.agent.name, lambda: branch.position).propose,
             find_in_memory=recall.find,
             model_calls=calls,
-            embed=self.embed,
+            embed=self.tools.embed,
             settings=values,
         )
         tools = TaskTools(
-            self.replace_tools(self._tools(task, personality, state, completion, tool_context)), Path(task.workspace)
+            self.tools.replace(self._tools(task, personality, state, completion, tool_context)), Path(task.workspace)
         )
         calls.find_tools = lambda: tools.all
         gate = PauseGate(state, values.seconds_between_calls, RateLimitWait(state))
-        options = ContextWindowOptions(self.window_of, values.summarise_at, to_messages)
+        options = ContextWindowOptions(self.models.window_of, values.summarise_at, to_messages)
         summaries = Summarizer(branch, recorder, state.set_activity, model, to_messages)
-        pool = self.servers
+        pool = self.tools.servers
         services = (
             ServiceTools(context, tools, pool, (task.tools, personality.tools), tool_context, recorder)
             if pool is not None
@@ -213,7 +244,7 @@ class TaskBuilder:
         )
         skills = SkillQuestion(context, self.paths.skills)
         prompt = TaskSystemPrompt(
-            task, personality.system_prompt, self.facts, self.database, self.paths, skills.ask_if_new
+            task, personality.system_prompt, self.memory.facts, self.database, self.paths, skills.ask_if_new
         )
         return TaskRun(
             TaskParts(

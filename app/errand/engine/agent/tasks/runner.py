@@ -51,7 +51,7 @@ class AgentTaskRunner:
         self._log = builder.log
         self._database = builder.database
         self._asks = builder.asks
-        self._sessions = builder.sessions
+        self._sessions = builder.tools.sessions
         self._locks = locks
         self._background = background
         self.changes = ConversationChanges(builder.log, builder.database)
@@ -61,7 +61,7 @@ class AgentTaskRunner:
         )
         self._factory = TaskFactory(builder, models, self.changes)
         self._titles = ConversationTitles(
-            builder.log, builder.database, builder.settings, models, self.changes, builder.daily_budget
+            builder.log, builder.database, builder.settings, models, self.changes, builder.models.daily_budget
         )
         self._rounds = Rounds(builder.log, builder.database, locks)
         self.running = RunningTasks(locks, builder.asks, builder.database, self._on_ended)

@@ -53,7 +53,12 @@ class StartedTask:
 
 class TaskStarter:
     def __init__(self, builder: TaskBuilder, models: ModelRouter, changes: ConversationChanges) -> None:
-        self._builder = builder
+        self._build = builder.build
+        self._log = builder.log
+        self._database = builder.database
+        self._settings = builder.settings
+        self._attachments = builder.attachments
+        self._asks = builder.asks
         self._models = models
         self._changes = changes
         # Of the conversations: the models whose user was told that a thinking level is not sent.
@@ -66,23 +71,23 @@ class TaskStarter:
 
         `is_again`: the model's address comes from an earlier task instead of this request.
         """
-        target = replace(target, agent=await with_personality(agent, target.personality, self._builder.database))
+        target = replace(target, agent=await with_personality(agent, target.personality, self._database))
         after = await self._before_sibling(params) if params.sibling_of is not None else agent.head_id
         task = msgspec.structs.replace(await self._new_task(params, target), todo=await self._todo_at(after, agent))
         opened = self._models.open_again if is_again else self._models.open
         model = opened(task.model, task.api_base, params.api_key)
-        attachments = await self._builder.attachments.store(params.attachments)
-        message = self._builder.attachments.blocks(task.prompt, attachments)
-        participants = await participants_of(target.agent, self._builder.database)
+        attachments = await self._attachments.store(params.attachments)
+        message = self._attachments.blocks(task.prompt, attachments)
+        participants = await participants_of(target.agent, self._database)
         history = await self._history(after, target, participants)
         await make_workspace(target.conversation)
-        branch = await publish_task(task, target, self._builder.log, self._changes)
+        branch = await publish_task(task, target, self._log, self._changes)
         branch.position = branch.position.advance(after)
         chosen = None if is_again else params.thinking_level
         publish_message(task, message, branch, target, tuple(self._about_model(task, chosen)))
         await self._store(task)
         personality = participants.with_introduction(target.personality)
-        run = self._builder.build(task, branch, personality, model, history, 1, participants.as_messages)
+        run = self._build(task, branch, personality, model, history, 1, participants.as_messages)
         return StartedTask(run, user_message(message))
 
     def _about_model(self, task: Task, chosen: ThinkingLevel | None) -> Iterator[ReplyNotice]:
@@ -100,16 +105,16 @@ class TaskStarter:
     ) -> StartedTask:
         """Start a sub-agent on a branch of its own, which begins with its order."""
         target = replace(target, agent=agent)
-        task = await new_task(params, target, self._builder.settings.values, self._models)
+        task = await new_task(params, target, self._settings.values, self._models)
         task = as_sub_task(task, order, calling)
         model = calling.model if task.own_key else self._models.open_again(task.model, task.api_base)
-        branch = await publish_task(task, target, self._builder.log, self._changes)
+        branch = await publish_task(task, target, self._log, self._changes)
         given = TextBlock(text=order.prompt, task_from=target.caller)
         publish_message(task, (given,), branch, target)
         await self._store(task)
-        participants = await participants_of(target.agent, self._builder.database)
+        participants = await participants_of(target.agent, self._database)
         personality = with_sub_agent_prompt(task, target.personality)
-        run = self._builder.build(task, branch, personality, model, (), 1, participants.as_messages)
+        run = self._build(task, branch, personality, model, (), 1, participants.as_messages)
         return StartedTask(run, user_text(order.prompt))
 
     async def retry(self, params: TaskStartParams, reply: Node, target: TaskTarget, agent: Agent) -> StartedTask:
@@ -118,7 +123,7 @@ class TaskStarter:
         Drops a budget that cannot be enforced.
         """
         assert reply.parent_id is not None, "a reply follows something"
-        target = replace(target, agent=await with_personality(agent, target.personality, self._builder.database))
+        target = replace(target, agent=await with_personality(agent, target.personality, self._database))
         task = await self._new_task(params, target)
         model = self._models.open_again(task.model, task.api_base, params.api_key)
         if not self._models.has_price(task.model):  # a notice about it would separate the reply from its sibling
@@ -143,53 +148,53 @@ class TaskStarter:
         return await self._start_at(task, target, model, agent.head_id)
 
     async def _start_at(self, task: Task, target: TaskTarget, model: ChatModel, after: str) -> StartedTask:
-        participants = await participants_of(target.agent, self._builder.database)
+        participants = await participants_of(target.agent, self._database)
         history = await self._history(after, target, participants)
         await make_workspace(target.conversation)
-        branch = await publish_task(task, target, self._builder.log, self._changes)
+        branch = await publish_task(task, target, self._log, self._changes)
         branch.set_head(after, branch.agent.version)
         await self._store(task)
         personality = participants.with_introduction(target.personality)
-        run = self._builder.build(task, branch, personality, model, history, 0, participants.as_messages)
+        run = self._build(task, branch, personality, model, history, 0, participants.as_messages)
         return StartedTask(run, _continuation(history))
 
     async def _store(self, task: Task) -> None:
         """Raises `StorageError` if a part of the start was refused; the task ends then, and does not stay running."""
         try:
-            await self._builder.log.flush()
+            await self._log.flush()
         except StorageError as error:
-            self._builder.log.publish(TaskUpdate(task=ended_task(task, "error", "error", str(error))))
+            self._log.publish(TaskUpdate(task=ended_task(task, "error", "error", str(error))))
             with suppress(StorageError):
-                await self._builder.log.flush()
+                await self._log.flush()
             raise
 
     async def resumed(self, task: Task, agent: Agent) -> StartedTask:
         """Resume a task from its last finished step."""
-        personality = await personality_of(None, agent, self._builder.database)
+        personality = await personality_of(None, agent, self._database)
         model = self._models.open_again(task.model, task.api_base)
-        conversation = await self._builder.database.conversations.get(task.conversation_id)
+        conversation = await self._database.conversations.get(task.conversation_id)
         assert conversation is not None, "it holds the task"
-        participants = await participants_of(agent, self._builder.database)
+        participants = await participants_of(agent, self._database)
         kept = conversation.kept
-        path = await recent_path(self._builder.database.nodes, agent.head_id, kept)
+        path = await recent_path(self._database.nodes, agent.head_id, kept)
         personality = with_sub_agent_prompt(task, participants.with_introduction(personality))
         await self._check_branch(task, path)
         turn = await self._open_turn(task, path, kept, participants)
         task = msgspec.structs.replace(with_status(task, "running"), activity="resumed", own_key=False, pausing=False)
-        branch = BranchWriter(agent, self._builder.log)
+        branch = BranchWriter(agent, self._log)
         if turn is None:
-            self._builder.asks.drop_task(task.id)
+            self._asks.drop_task(task.id)
         history = turn.history if turn is not None else await branch_messages(path, kept, participants.as_messages)
         stored = turn.stored if turn is not None else 0
-        prompt = await self._builder.database.prompts.of_task(task.id)
-        run = self._builder.build(task, branch, personality, model, history, stored, participants.as_messages, turn)
-        if run.delegation is not None and (below := await self._builder.database.tasks.children(task)):
+        prompt = await self._database.prompts.of_task(task.id)
+        run = self._build(task, branch, personality, model, history, stored, participants.as_messages, turn)
+        if run.delegation is not None and (below := await self._database.tasks.children(task)):
             run.delegation.add_ended(below)
         if prompt and has_plan_mode(prompt) != (task.approve == "plan"):  # changed since the prompt was made
             run.announce_plan_mode(is_on=task.approve == "plan")
         # Stored before the response: a client that follows the task next must not find it interrupted.
-        self._builder.log.publish(TaskUpdate(task=task))
-        await self._builder.log.flush()
+        self._log.publish(TaskUpdate(task=task))
+        await self._log.flush()
         return StartedTask(run, turn if turn is not None else _continuation(history))
 
     async def _open_turn(
@@ -202,40 +207,40 @@ class TaskStarter:
         reply, history = message_of(path[at]), await branch_messages(path[:at], kept, participants.as_messages)
         if not isinstance(reply, AssistantMessage) or not history or history[-1].role == "assistant":
             return None
-        database, results = self._builder.database, [node for node in path[at:] if node.role == "tool_result"]
+        database, results = self._database, [node for node in path[at:] if node.role == "tool_result"]
         past = recorded_calls(results, await database.executions.of_task(task.id), path[at].turn)
         asks = await database.asks.page(task_ids=(task.id,))
-        self._builder.asks.resume(task.id, (ask for ask in asks if ask.created_at >= path[at].created_at))
+        self._asks.resume(task.id, (ask for ask in asks if ask.created_at >= path[at].created_at))
         return InterruptedTurn(reply, history, past, stored=1 + len(results))
 
     async def _history(
         self, leaf_id: str | None, target: TaskTarget, participants: Participants
     ) -> tuple[ModelMessage, ...]:
         kept = target.conversation.kept
-        path = await recent_path(self._builder.database.nodes, leaf_id, kept)
+        path = await recent_path(self._database.nodes, leaf_id, kept)
         return await branch_messages(path, kept, participants.as_messages)
 
     async def _new_task(self, params: TaskStartParams, target: TaskTarget) -> Task:
         """It begins in the folder in which the conversation's last task has ended."""
-        task = await new_task(params, target, self._builder.settings.values, self._models)
-        last = await self._builder.database.tasks.newest(1, task.conversation_id)
+        task = await new_task(params, target, self._settings.values, self._models)
+        last = await self._database.tasks.newest(1, task.conversation_id)
         if not last or last[0].workspace != task.workspace:
             return task
         return msgspec.structs.replace(task, working_dir=last[0].working_dir)
 
     async def _todo_at(self, leaf_id: str | None, agent: Agent) -> tuple[TodoItem, ...]:
         """The agent's to-do list at the end of its task before, if something of it is left to do."""
-        node = await self._builder.database.nodes.get(leaf_id) if leaf_id is not None else None
+        node = await self._database.nodes.get(leaf_id) if leaf_id is not None else None
         if node is None or node.task_id is None:
             return ()
-        last = await self._builder.database.tasks.get(node.task_id)
+        last = await self._database.tasks.get(node.task_id)
         if last is None or last.agent_id != agent.id or all(item.status == "done" for item in last.todo):
             return ()
         return last.todo
 
     async def _before_sibling(self, params: TaskStartParams) -> str | None:
         assert params.sibling_of is not None
-        node = await self._builder.database.nodes.get(params.sibling_of)
+        node = await self._database.nodes.get(params.sibling_of)
         if node is None or node.conversation_id != params.conversation_id:
             raise NotFound(f"There is no node {params.sibling_of!r} in this conversation.")
         if node.role != "user":
@@ -248,7 +253,7 @@ class TaskStarter:
         """Raises `IllegalMove` if the task worked on another branch than the agent's current one."""
         if any(node.task_id == task.id for node in path):
             return
-        outline = await self._builder.database.trees.outline(task.conversation_id)
+        outline = await self._database.trees.outline(task.conversation_id)
         if any(node.task_id == task.id for node in outline.nodes):
             raise IllegalMove("The agent is on another branch now. Go back to the branch of this task, then resume it.")
 
@@ -270,12 +275,13 @@ class TaskFactory:
     """Prepares task starts. Each method checks first; nothing is stored before `begin`."""
 
     def __init__(self, builder: TaskBuilder, models: ModelRouter, changes: ConversationChanges) -> None:
-        self._builder = builder
+        self._database = builder.database
+        self._paths = builder.paths
         self._starter = TaskStarter(builder, models, changes)
 
     async def new(self, params: TaskStartParams, version: int | None, remark: NoticeData | None) -> TaskStart:
         """A task with a message and an optional `remark`; `begin` raises `Conflict` on a version mismatch."""
-        target = replace(await find_target(params, self._builder.database, self._builder.paths), remark=remark)
+        target = replace(await find_target(params, self._database, self._paths), remark=remark)
 
         async def begin(agent: Agent) -> StartedTask:
             if version is not None and agent.version != version:
@@ -286,41 +292,41 @@ class TaskFactory:
 
     async def after_chat(self, chat: Task, params: TaskSetModeParams) -> TaskStart:
         """A task after a chat. Its message is from the engine: the user only chose the mode."""
-        start = await task_after_chat(chat, params, self._builder.database)
-        target = replace(await find_target(start, self._builder.database, self._builder.paths), author="engine")
+        start = await task_after_chat(chat, params, self._database)
+        target = replace(await find_target(start, self._database, self._paths), author="engine")
         return TaskStart(target.agent, lambda agent: self._starter.new(start, target, agent, is_again=True))
 
     async def reply(self, params: TaskStartParams) -> TaskStart:
-        target = await find_target(params, self._builder.database, self._builder.paths)
+        target = await find_target(params, self._database, self._paths)
         return TaskStart(target.agent, lambda agent: self._starter.without_message(params, target, agent))
 
     async def retry(self, params: TaskRetryParams) -> TaskStart:
-        start, reply = await retry_params(params, self._builder.database)
+        start, reply = await retry_params(params, self._database)
         await check_start_params(start)
-        target = await find_target(start, self._builder.database, self._builder.paths)
+        target = await find_target(start, self._database, self._paths)
         return TaskStart(target.agent, lambda agent: self._starter.retry(start, reply, target, agent))
 
     async def summary(self, params: ConversationSummariseParams) -> TaskStart:
-        start = await manual_summary.summary_params(params, self._builder.database)
-        target = await find_target(start, self._builder.database, self._builder.paths)
+        start = await manual_summary.summary_params(params, self._database)
+        target = await find_target(start, self._database, self._paths)
         return TaskStart(
             target.agent, lambda agent: self._starter.without_message(start, target, agent, summarises=True)
         )
 
     async def next_reply(self, task: Task, agent: Agent) -> TaskStart:
         """The next speaker's task in a round."""
-        target, params = await next_reply(task, agent, self._builder.database)
+        target, params = await next_reply(task, agent, self._database)
         return TaskStart(agent, lambda agent: self._starter.without_message(params, target, agent, follows=task.id))
 
     async def sub_agent(self, order: SubAgentOrder, calling: Calling) -> TaskStart:
         """The task of a sub-agent. Raises `NotFound` or `InvalidParams` for a wrong order."""
-        target, params, given = await sub_agent_target(order, calling, self._builder.database)
+        target, params, given = await sub_agent_target(order, calling, self._database)
         return TaskStart(target.agent, lambda agent: self._starter.sub_agent(params, target, agent, given, calling))
 
     async def resumed(self, task: Task) -> TaskStart:
         if task.status != "interrupted":
             raise IllegalMove(f"A task that is {status_text(task.status)} cannot be resumed.")
-        agent = await self._builder.database.agents.get(task.agent_id)
+        agent = await self._database.agents.get(task.agent_id)
         if agent is None:
             raise NotFound(
                 "The agent of this task was deleted, so it cannot be resumed. Stop it, and go on with another agent."
