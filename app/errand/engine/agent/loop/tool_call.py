@@ -87,6 +87,7 @@ class ToolCaller:
 
     def __init__(self, run: LoopRun, message: AssistantMessage, updates: ToolUpdates) -> None:
         self._run = run
+        self._hooks = run.config.hooks
         self._message = message
         self._updates = updates
 
@@ -122,7 +123,7 @@ class ToolCaller:
         return message
 
     async def _completed(self, call: ToolCall, result: ToolResult) -> ToolResult:
-        complete = self._run.config.hooks.complete_result
+        complete = self._hooks.complete_result
         return result if complete is None else await _as_result(complete(call, result))
 
     def _mark_if_stopped(self, result: ToolResult) -> ToolResult:
@@ -153,7 +154,7 @@ class ToolCaller:
         return await self._ask(PendingCall(self._message, call, tool, arguments))
 
     async def _ask(self, pending: PendingCall) -> PendingCall | ToolResult:
-        cancel, before = self._run.cancel, self._run.config.hooks.before_tool_call
+        cancel, before = self._run.cancel, self._hooks.before_tool_call
         block = await before(pending, cancel) if before is not None and not cancel.is_set else None
         if isinstance(block, ToolResult):
             return block
@@ -179,7 +180,7 @@ class ToolCaller:
         return await _as_result(self._change(FinishedCall(pending, result)))
 
     async def _change(self, finished: FinishedCall) -> ToolResult:
-        after = self._run.config.hooks.after_tool_call
+        after = self._hooks.after_tool_call
         change = await after(finished, self._run.cancel) if after is not None else None
         result = finished.result
         if change is None:

@@ -112,7 +112,9 @@ class TaskRecall(Feature):
         history_length: int,
         is_summarised: bool,
     ) -> None:
-        self._context = context
+        self._state = context.state
+        self._branch = context.branch
+        self._database = context.database
         self._source = source
         self._recalls = recalls
         self._is_summarised = is_summarised
@@ -125,15 +127,15 @@ class TaskRecall(Feature):
 
     @property
     def conversation_id(self) -> str:
-        return self._context.state.task.conversation_id
+        return self._state.task.conversation_id
 
     @property
     def is_running(self) -> bool:
-        return self._context.state.task.ended_at is None
+        return self._state.task.ended_at is None
 
     async def find(self, params: MemorySearchParams, cancel: CancelSignal) -> MemorySearchResult:
         """For the tool: all but what this task itself said. Raises `ToolError` where recall is switched off."""
-        task = self._context.state.task
+        task = self._state.task
         source = await self._allowed_source()
         if source is None:
             raise ToolError(_NOT_HERE)
@@ -157,7 +159,7 @@ class TaskRecall(Feature):
         text = "\n".join(_words_of_people(new))
         if text and (block := await self._look(text, cancel)) is not None:
             self._blocks[len(request.messages) - 1] = block
-            branch, task = self._context.branch, self._context.state.task
+            branch, task = self._branch, self._state.task
             branch.append(branch.draft("system", "engine", (block,), task_id=task.id, turn=task.step_count))
         return self._with_blocks(request)
 
@@ -175,7 +177,7 @@ class TaskRecall(Feature):
         try:
             entries = tuple(map(_recalled_entry, filter(self._recalls.may_give, await work)))
         except (EngineError, ToolError):
-            _logger.warning("nothing was recalled for %s", self._context.state.task.id, exc_info=True)
+            _logger.warning("nothing was recalled for %s", self._state.task.id, exc_info=True)
             return None
         except asyncio.CancelledError:
             if not cancel.is_set:
@@ -207,23 +209,22 @@ class TaskRecall(Feature):
     async def _ids_recalled_before(self) -> set[str]:
         """The entries that the branch has been given, by this task or earlier ones."""
         if self._recalled_ids is None:
-            branch = self._context.branch
-            await branch.save(durable=False)
-            nodes = await self._context.database.nodes.recent_of_engine(branch.position.node_id or "")
+            await self._branch.save(durable=False)
+            nodes = await self._database.nodes.recent_of_engine(self._branch.position.node_id or "")
             blocks = filter(None, map(recall_of, nodes))
             self._recalled_ids = {entry.node_id for block in blocks for entry in block.entries}
         return self._recalled_ids
 
     async def _present(self) -> frozenset[str]:
         """The newest messages, which the agent reads whether they fit or not."""
-        position = self._context.branch.position
-        nodes, _ = await self._context.database.nodes.branch(position.node_id or "", _NEWEST)
+        position = self._branch.position
+        nodes, _ = await self._database.nodes.branch(position.node_id or "", _NEWEST)
         return frozenset(node.id for node in nodes)
 
     async def _allowed_source(self) -> MemorySource | None:
         if self._source is None:
             return None
-        conversation = await self._context.database.conversations.get(self._context.state.task.conversation_id)
+        conversation = await self._database.conversations.get(self.conversation_id)
         return self._source if conversation is not None and self._source.may_recall(conversation) else None
 
 

@@ -39,6 +39,7 @@ class ServiceTools(Feature):
         recorder: TaskRecorder,
     ) -> None:
         self._context = context
+        self._state = context.state
         self._tools = tools
         self._pool = pool
         self._chosen = chosen
@@ -49,15 +50,15 @@ class ServiceTools(Feature):
 
     async def connect(self, cancel: CancelSignal) -> tuple[AgentTool, ...]:
         """All tools of the task, with those of the servers that are ready in time; remarks on the others."""
-        workspace = Path(self._context.state.task.workspace)
+        workspace = Path(self._state.task.workspace)
         found = [one for one in await self._pool.servers(workspace) if one.spec.enabled and self._may_use(one.spec)]
         self._servers = tuple([one for one in found if await self._is_trusted(one, cancel)])
         waiting = [one for one in self._servers if one.connection is None]
         if waiting and not cancel.is_set:
             names = ", ".join(one.spec.name for one in waiting)
-            self._context.state.set_activity(f"starting {names}")
+            self._state.set_activity(f"starting {names}")
             await self._start(waiting, cancel)
-            self._context.state.set_activity("")
+            self._state.set_activity("")
         self._bind()
         return self._tools.all
 
@@ -88,7 +89,7 @@ class ServiceTools(Feature):
         trust = known.trust_of(spec)
         if trust != "unknown":
             return trust == "trusted"
-        task = self._context.state.task
+        task = self._state.task
         if not can_be_asked(task) or cancel.is_set:
             text = (
                 f"The MCP server {spec.name} of this workspace is not used, because nobody has trusted it yet. To look "
@@ -102,7 +103,7 @@ class ServiceTools(Feature):
             trust = known.trust_of(spec)
             return None if trust == "unknown" else (AskAnswerParams(ask_id=ask.id, allow=trust == "trusted"), DECIDED)
 
-        settled = await self._context.asks.raise_and_wait(ask, self._context.state, cancel, recheck)
+        settled = await self._context.asks.raise_and_wait(ask, self._state, cancel, recheck)
         if settled.status == "answered" and settled.settled_by == "person":
             known.decide(spec, is_trusted=settled.allowed is True)
             self._pool.changed(server)

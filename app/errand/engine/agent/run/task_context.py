@@ -70,7 +70,7 @@ class TaskTools:
         found = list[Access]()
 
         def look() -> T:
-            access = self._by_name[pending.call.name].access(pending.arguments)
+            access = self._tool_of(pending).access(pending.arguments)
             has_content = bool(access.writes or access.code or access.service)
             found.append(replace(access, content=content_of(pending.arguments)) if has_content else access)
             return judge(found[0])
@@ -85,7 +85,10 @@ class TaskTools:
 
     def allow(self, pending: PendingCall, access: Access) -> None:
         """Permit the call exactly as described by `access`."""
-        self._by_name[pending.call.name].allow(pending.call.id, access)
+        self._tool_of(pending).allow(pending.call.id, access)
+
+    def _tool_of(self, pending: PendingCall) -> GuardedTool:
+        return self._by_name[pending.call.name]
 
 
 def content_of(arguments: JsonObject) -> str:

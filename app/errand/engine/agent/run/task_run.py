@@ -77,6 +77,7 @@ class TaskRun:
         self._queue = parts.context.queue
         self._gate = parts.gate
         self._policy = parts.policy
+        self._processes = parts.processes
         self._loop = parts.loop
         self._conclusion = TaskConclusion(
             parts.context, parts.recorder, parts.completion, parts.loop, lambda: parts.policy.missing is None
@@ -112,13 +113,13 @@ class TaskRun:
         if self.delegation is not None:
             self.delegation.close()
         try:
-            await self._parts.processes.end()
+            await self._processes.end()
             if self._parts.sandbox is not None and (moved := await self._parts.sandbox.after(has_background=False)):
                 _logger.warning("task %s left files that are not kept: %s", self.task.id, ", ".join(moved))
         except Exception:  # the end of a task: a failed process search must not prevent recording the end
             _logger.exception("the processes of task %s were not ended", self.task.id)
         try:
-            await self._conclusion.write(end, tuple(self._parts.processes.ended.values()))
+            await self._conclusion.write(end, tuple(self._processes.ended.values()))
         except Exception:  # the end of a task: other tasks continue; the next start shows this one as interrupted
             _logger.exception("the end of task %s is not on record", self.task.id)
 
@@ -264,7 +265,7 @@ class TaskRun:
         """After the signal: end the processes, showing how many are left, then wait for the work to end."""
         await self._cancel.wait()
         try:
-            await self._parts.processes.end()
+            await self._processes.end()
         finally:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_CANCEL_AFTER_S):

@@ -68,11 +68,14 @@ class ConversationTitles:
     def is_wanted(self, ended: Task) -> bool:
         """False without the setting: then no request is made."""
         is_of_person = ended.parent_id is None and not ended.summarises
-        return bool(self._settings.values.title_model.strip()) and ended.ended_at is not None and is_of_person
+        return bool(self._model()) and ended.ended_at is not None and is_of_person
+
+    def _model(self) -> str:
+        return self._settings.values.title_model.strip()
 
     async def shorten(self, ended: Task) -> None:
         """Give the conversation of a task that has ended a short title, if it has a long one."""
-        name = self._settings.values.title_model.strip()
+        name = self._model()
         found = await self._unnamed(ended.conversation_id)
         if found is None or reached_limit(await self._daily_budget.uses()) is not None:
             return
