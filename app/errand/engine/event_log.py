@@ -138,9 +138,9 @@ class DeltaStream:
 
     def _drop_from(self, start: _Key) -> None:
         """Drop a node's blocks from one on: a retry voids the later ones too."""
-        for kept in (self._pending, self._sent):
-            for key in [key for key in kept if key[0] == start[0] and key[1] >= start[1]]:
-                del kept[key]
+        for by_key in (self._pending, self._sent):
+            for key in [key for key in by_key if key[0] == start[0] and key[1] >= start[1]]:
+                del by_key[key]
 
 
 def _key(delta: Delta) -> _Key:
@@ -171,8 +171,8 @@ class Frame:
     @property
     def data(self) -> bytes:
         if self._data is None:
-            shown = msgspec.structs.replace(self._record, event=event_with_displays(self._record.event))
-            self._data = _ENCODER.encode(Notice("event", shown))
+            with_displays = msgspec.structs.replace(self._record, event=event_with_displays(self._record.event))
+            self._data = _ENCODER.encode(Notice("event", with_displays))
         return self._data
 
 

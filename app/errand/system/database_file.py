@@ -156,8 +156,8 @@ def find_truncation(file: Path) -> Truncation | None:
         if len(header) < 100 or not header.startswith(b"SQLite format 3") or header[24:28] != header[92:96]:
             return None
         page = int.from_bytes(header[16:18]) if header[16:18] != b"\0\1" else 65_536
-        whole = page * int.from_bytes(header[28:32])
-        return Truncation(size, whole) if size < whole else None
+        expected_size = page * int.from_bytes(header[28:32])
+        return Truncation(size, expected_size) if size < expected_size else None
     return None
 
 
@@ -281,9 +281,9 @@ def _missing_file(database: Path, copies: Path, *, is_known: bool) -> Loss | Non
     signs: list[str] = []
     if _has_log(database):
         signs.append(f"its log {log_files(database)[0].name} is there")
-    if made := list_copies(database, copies):
-        number = "a copy of it is" if len(made) == 1 else f"{len(made)} copies of it are"
-        signs.append(f"{number} in {copies}, the newest of {date_text(made[0])}")
+    if backups := list_copies(database, copies):
+        number = "a copy of it is" if len(backups) == 1 else f"{len(backups)} copies of it are"
+        signs.append(f"{number} in {copies}, the newest of {date_text(backups[0])}")
     if is_known:
         signs.append("Errand has worked with it here")
     return Loss("file", f"The database {database} is missing, but {', and '.join(signs)}.") if signs else None
@@ -302,6 +302,6 @@ def _note(database: Path) -> Path:
 def _read(database: Path) -> list[str]:
     """The fields of the note; empty if there is none, or if it is truncated."""
     with suppress(OSError, UnicodeDecodeError):
-        words = read_beginning(_note(database), 200).decode().split()
-        return words if words == [_EMPTY_ACCEPTED] or (len(words) == 2 and words[1].isdecimal()) else []
+        fields = read_beginning(_note(database), 200).decode().split()
+        return fields if fields == [_EMPTY_ACCEPTED] or (len(fields) == 2 and fields[1].isdecimal()) else []
     return []

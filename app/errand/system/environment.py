@@ -62,8 +62,8 @@ def is_secret(name: str, value: str) -> bool:
     """True for a key, a token or a password, by the words of the variable's name or the format of its value."""
     if name in _HARMLESS:
         return False
-    words = [word.rstrip("0123456789") for word in _PARTS.split(name.lower())]
-    if name.upper().startswith(_PREFIXES) or any(word in _WORDS or word.endswith(_ENDINGS) for word in words):
+    name_parts = [word.rstrip("0123456789") for word in _PARTS.split(name.lower())]
+    if name.upper().startswith(_PREFIXES) or any(word in _WORDS or word.endswith(_ENDINGS) for word in name_parts):
         return True
     if "connectionstring" in name.lower().replace("_", "") or _KEY_SHAPE.search(value):
         return True
@@ -88,7 +88,7 @@ def keys_in(environment: Mapping[str, str]) -> dict[str, str]:
 
 def for_commands(environment: Mapping[str, str]) -> dict[str, str]:
     """The variables of a client's environment for a task's commands: no secrets, valid text, 128 KB in all."""
-    kept: dict[str, str] = {}
+    variables: dict[str, str] = {}
     size = 0
     for name, value in without_secrets(environment).items():
         length = len(name) + len(value)
@@ -99,9 +99,9 @@ def for_commands(environment: Mapping[str, str]) -> dict[str, str]:
             or not _is_text(name + value)
         ):
             continue
-        kept[name] = value
+        variables[name] = value
         size += length
-    return kept
+    return variables
 
 
 def _is_text(text: str) -> bool:

@@ -43,20 +43,20 @@ def libraries() -> tuple[Library, ...]:
 
     Reads some hundred files.
     """
-    found: dict[str, _Installed] = {}
-    wanted, seen = [(OURS, _EXTRAS)], set[tuple[str, frozenset[str]]]()
-    while wanted:
-        name, extras = wanted.pop()
-        one = found.get(name) or _installed(name)
-        if one is None or (name, extras) in seen:
+    installed: dict[str, _Installed] = {}
+    pending, seen = [(OURS, _EXTRAS)], set[tuple[str, frozenset[str]]]()
+    while pending:
+        name, extras = pending.pop()
+        package = installed.get(name) or _installed(name)
+        if package is None or (name, extras) in seen:
             continue
         seen.add((name, extras))
-        found[name] = one
-        wanted += _required(one, extras)
+        installed[name] = package
+        pending += _required(package, extras)
     icons = (files("errand.resources") / "icons" / "LICENSE").read_text(encoding="utf-8")
     font = (files("errand.resources") / "licences" / "OFL-1.1.txt").read_text(encoding="utf-8")
     own = (Library("Lucide icons", "", "ISC", (icons,)), Library("STIX Two Math", "", "OFL-1.1", (font,)))
-    return tuple(sorted((*own, *map(_library, found.values())), key=lambda one: one.name.lower()))
+    return tuple(sorted((*own, *map(_library, installed.values())), key=lambda one: one.name.lower()))
 
 
 class _Installed(NamedTuple):
@@ -74,12 +74,12 @@ class _Installed(NamedTuple):
 
 def _installed(name: str) -> _Installed | None:
     try:
-        one = distribution(name)
+        package = distribution(name)
     except PackageNotFoundError:
         return None  # of another platform, or an extra that is not installed
-    text = one.read_text("METADATA") or one.read_text("PKG-INFO") or ""
+    text = package.read_text("METADATA") or package.read_text("PKG-INFO") or ""
     # What follows the fields is a page that describes the library, which takes longest to parse.
-    return _Installed(one, message_from_string(text.partition("\n\n")[0]))
+    return _Installed(package, message_from_string(text.partition("\n\n")[0]))
 
 
 def _required(one: _Installed, extras: frozenset[str]) -> list[tuple[str, frozenset[str]]]:
@@ -101,8 +101,8 @@ def _library(one: _Installed) -> Library:
     if not any(texts) and name.lower().startswith(_OF_QT):
         folder = files("errand.resources") / "licences"
         texts = [(folder / f"{licence}.txt").read_text(encoding="utf-8") for licence in ("LGPL-3.0", "GPL-3.0")]
-    kept = tuple(filter(None, texts))
-    return Library(name, one.field("Version"), _licence(one, kept), kept)
+    licence_texts = tuple(filter(None, texts))
+    return Library(name, one.field("Version"), _licence(one, licence_texts), licence_texts)
 
 
 def _licence_files(one: Distribution) -> Iterator[str]:
@@ -122,5 +122,5 @@ def _licence(one: _Installed, texts: tuple[str, ...]) -> str:
     classifiers = [line for line in one.fields("Classifier") if line.startswith(_CLASSIFIER)]
     if classifiers:
         return ", ".join(line.rpartition(" :: ")[2] for line in classifiers)
-    whole = " ".join(" ".join((one.field("License"), *texts)).split())
-    return next((name for name, beginning in _BEGINNINGS if beginning.lower() in whole.lower()), "")
+    described = " ".join(" ".join((one.field("License"), *texts)).split())
+    return next((name for name, beginning in _BEGINNINGS if beginning.lower() in described.lower()), "")

@@ -24,8 +24,8 @@ class Listeners(Generic[P]):
 
         def remove() -> None:
             if listener in self._all:
-                place = self._all.index(listener)
-                self._all = self._all[:place] + self._all[place + 1 :]
+                index = self._all.index(listener)
+                self._all = self._all[:index] + self._all[index + 1 :]
 
         return remove
 

@@ -170,9 +170,9 @@ def _restrict(path: Path, to_others: int) -> None:
     """Remove other users' permissions from a path of ours; shared folders such as /tmp stay unchanged."""
     if os.name != "posix":
         return
-    found = path.stat()
-    if found.st_mode & to_others and found.st_uid == os.geteuid() and not found.st_mode & stat.S_ISVTX:
-        path.chmod(stat.S_IMODE(found.st_mode) & ~to_others)
+    status = path.stat()
+    if status.st_mode & to_others and status.st_uid == os.geteuid() and not status.st_mode & stat.S_ISVTX:
+        path.chmod(stat.S_IMODE(status.st_mode) & ~to_others)
 
 
 def default_paths() -> Paths:

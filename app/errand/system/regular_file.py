@@ -37,14 +37,14 @@ def real_path(path: str | os.PathLike[str]) -> str:
         file = None
     if file is not None:
         try:
-            found = os.readlink(f"/proc/self/fd/{file}")
+            resolved = os.readlink(f"/proc/self/fd/{file}")
         except OSError:  # without /proc
-            found = ""
+            resolved = ""
         finally:
             os.close(file)
         # Not the file of a socket or a pipe, nor one whose name was removed meanwhile, to which the kernel adds a word.
-        if found.startswith("/") and not found.endswith(" (deleted)"):
-            return found
+        if resolved.startswith("/") and not resolved.endswith(" (deleted)"):
+            return resolved
     try:
         return os.path.realpath(path)
     except OSError as error:  # a link that may not be read, as those of other processes in /proc
@@ -95,9 +95,9 @@ def read_listed(path: str, most: int) -> bytes:
     """
     descriptor = os.open(path, _TO_READ | _NO_LINK)
     try:
-        found = os.fstat(descriptor)
-        _check(found, path)
-        size = found.st_size
+        status = os.fstat(descriptor)
+        _check(status, path)
+        size = status.st_size
         data = b"" if size > most else os.read(descriptor, size + 1)
         while 0 < size < len(data) <= most and (piece := os.read(descriptor, most + 1 - len(data))):
             data += piece  # it has grown

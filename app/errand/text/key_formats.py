@@ -118,16 +118,16 @@ def _without_cut_keys(text: str) -> str:
     """Without the beginnings of keys at the end of the text and before its ellipses."""
     ends = (*(match.start() for match in _ELLIPSIS.finditer(text)), len(text.rstrip(_AFTER_CUT)))
     parts: list[str] = []
-    kept = 0
+    copied_to = 0
     for end in ends:
         if (
-            end > kept
+            end > copied_to
             and (text[end - 1].isalnum() or text[end - 1] in "-_")
-            and (start := _cut_start(text, end)) >= kept
+            and (start := _cut_start(text, end)) >= copied_to
         ):
-            parts += (text[kept:start], REMOVED)
-            kept = end
-    return "".join((*parts, text[kept:])) if parts else text
+            parts += (text[copied_to:start], REMOVED)
+            copied_to = end
+    return "".join((*parts, text[copied_to:])) if parts else text
 
 
 def _cut_start(text: str, end: int) -> int:
@@ -159,17 +159,17 @@ def _replace(
 ) -> str:
     """Substitute like `sub` of a pattern: `match` tries it at a position, `find_starts` names the positions to try."""
     parts: list[str] = []
-    kept = 0
+    copied_to = 0
     for at in range(0, len(text), _PIECE):
         before = max(at - 1, 0)
         starts = find_starts(text[before : at + _PIECE + _AHEAD])
         for start in sorted(before + start for start in starts):
-            if start < max(at, kept) or start >= at + _PIECE:
+            if start < max(at, copied_to) or start >= at + _PIECE:
                 continue
-            if (found := match(start)) is not None:
-                parts += (text[kept:start], replacement(found))
-                kept = found.end()
-    return "".join((*parts, text[kept:])) if parts else text
+            if (key := match(start)) is not None:
+                parts += (text[copied_to:start], replacement(key))
+                copied_to = key.end()
+    return "".join((*parts, text[copied_to:])) if parts else text
 
 
 class _ShapeMatcher:

@@ -105,7 +105,7 @@ class Redactor:
         for head in self._heads:
             for at, character in enumerate(head):
                 offsets.setdefault(character, set()).add(at)
-        self._offsets = {character: tuple(sorted(places)) for character, places in offsets.items()}
+        self._offsets = {character: tuple(sorted(positions)) for character, positions in offsets.items()}
 
     def __call__(self, text: str) -> str:
         return redact(self._without_fragments(self.hide(text)))
@@ -121,12 +121,12 @@ class Redactor:
             if text[at : at + length] in fragments
         )
         parts: list[str] = []
-        kept = 0
+        copied_to = 0
         for start, end in ranges:
-            if start >= kept:
-                parts += (text[kept:start], REMOVED) if start > kept or not parts else ()
-            kept = max(kept, end)
-        return "".join((*parts, text[kept:])) if parts else text
+            if start >= copied_to:
+                parts += (text[copied_to:start], REMOVED) if start > copied_to or not parts else ()
+            copied_to = max(copied_to, end)
+        return "".join((*parts, text[copied_to:])) if parts else text
 
     def hide(self, text: str) -> str:
         """Redact the secrets, and a truncated secret at the end of the text."""
@@ -155,18 +155,18 @@ class Redactor:
     def split(self, text: str, *, is_end: bool) -> tuple[str, str]:
         """Redact the text up to a possible partial secret, the second part; that is empty if the text is at its end."""
         parts: list[str] = []
-        kept = 0
+        copied_to = 0
         for start in self._starts(text) if self._secrets else ():
-            if start < kept:
+            if start < copied_to:
                 continue
             end, share = self._longest(text, start)
             if share > 0 and not is_end:
-                return "".join((*parts, text[kept:start])), text[start:]
+                return "".join((*parts, text[copied_to:start])), text[start:]
             if end is None and share < _SHARE:
                 continue
-            parts += (text[kept:start], REMOVED)
-            kept = len(text) if end is None else end
-        return "".join((*parts, text[kept:])) if parts else text, ""
+            parts += (text[copied_to:start], REMOVED)
+            copied_to = len(text) if end is None else end
+        return "".join((*parts, text[copied_to:])) if parts else text, ""
 
     def _starts(self, text: str) -> list[int]:
         """Where a secret may begin: with its head, with an escape within its head, or cut off by the text's end."""

@@ -162,7 +162,7 @@ class AgentRun:
         if self._running is None:
             raise EngineError("The run has not begun: use it with `async with`.")
         await self._running
-        replies = (one for one in reversed(self._agent.state.messages) if isinstance(one, AssistantMessage))
+        replies = (message for message in reversed(self._agent.state.messages) if isinstance(message, AssistantMessage))
         if (last := next(replies, None)) is None:
             raise EngineError("The run has ended without a reply.")
         return last

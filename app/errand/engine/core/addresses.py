@@ -30,8 +30,8 @@ def check_address(url: str) -> None:
 def display_address(url: str) -> str:
     """The URL without user info, query and fragment."""
     scheme, mark, rest = url.partition("://")
-    place, slash, path = (rest if mark else scheme).partition("/")
-    plain = place.rpartition("@")[2] + slash + path
+    authority, slash, path = (rest if mark else scheme).partition("/")
+    plain = authority.rpartition("@")[2] + slash + path
     return f"{scheme if mark else ''}{mark}{plain}".partition("?")[0].partition("#")[0]
 
 

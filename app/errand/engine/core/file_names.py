@@ -118,7 +118,7 @@ def is_protected(parts: tuple[str, ...]) -> bool:
     plain = [plain_name(part) for part in parts]
     if not _PROTECTED_FOLDERS.isdisjoint(plain):
         return True
-    if any(all(part in plain for part in place) for place in _PROTECTED_PLACES):
+    if any(all(part in plain for part in protected) for protected in _PROTECTED_PLACES):
         return True
     if any(map(_SHORT_NAME_OF_GIT.fullmatch, plain)):
         return True
@@ -130,5 +130,5 @@ def plain_name(name: str) -> str:
     """A name as the most lenient file system compares it: case, compatible forms, ignorable characters, last dots."""
     if name.isascii():
         return name.lower().rstrip(". ") or name
-    shown = "".join(letter for letter in unicodedata.normalize("NFKC", name) if unicodedata.category(letter) != "Cf")
-    return shown.casefold().rstrip(". ") or name
+    visible = "".join(letter for letter in unicodedata.normalize("NFKC", name) if unicodedata.category(letter) != "Cf")
+    return visible.casefold().rstrip(". ") or name

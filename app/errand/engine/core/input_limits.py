@@ -23,8 +23,8 @@ def token_count(value: JsonValue) -> int:
 
 def window_size(value: JsonValue) -> int | None:
     """A context window in tokens; None if the value is not a valid number."""
-    found = _amount(value, MAX_TOKENS)
-    return int(found) if found is not None and found >= 1 else None
+    tokens = _amount(value, MAX_TOKENS)
+    return int(tokens) if tokens is not None and tokens >= 1 else None
 
 
 def dollars(value: JsonValue) -> float:
@@ -34,8 +34,8 @@ def dollars(value: JsonValue) -> float:
 
 def price(value: JsonValue) -> float | None:
     """US dollars per million tokens; None if the value is not a valid number."""
-    found = _amount(value, _MAX_USD)
-    return None if found is None else float(found)
+    amount = _amount(value, _MAX_USD)
+    return None if amount is None else float(amount)
 
 
 def past_moment(value: datetime) -> datetime:

@@ -117,11 +117,11 @@ class KeyringVault:
         """Whether a written value can be read back."""
         try:
             self.set(_PROBE, "works")
-            found = self.get(_PROBE) == "works"
+            works = self.get(_PROBE) == "works"
             self.remove(_PROBE)
         except ConfigurationError:
             return False
-        return found
+        return works
 
 
 @contextmanager

@@ -86,8 +86,8 @@ def _context(ca_file: str, changed: int) -> ssl.SSLContext:
 
 
 def _is_without_authorities() -> bool:
-    places = ssl.get_default_verify_paths()
-    return not places.cafile and not places.capath
+    verify_paths = ssl.get_default_verify_paths()
+    return not verify_paths.cafile and not verify_paths.capath
 
 
 def _is_in_network(host: str, unproxied: str) -> bool:

@@ -38,7 +38,7 @@ class Health:
     @property
     def blocking_condition(self) -> Condition | None:
         """The newest condition under which nothing can be saved."""
-        return next((one for one in reversed(self._conditions.values()) if one.holds), None)
+        return next((condition for condition in reversed(self._conditions.values()) if condition.holds), None)
 
     def report(self, condition: Condition) -> None:
         """Add a condition; a known one keeps its start time."""
@@ -72,10 +72,10 @@ else:
     def raise_limit() -> None:
         """Raise this process's soft limit to the hard one. A few hundred tasks use up the usual 1,024."""
         soft, hard = _original
-        wanted = _MAX_OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _MAX_OPEN_FILES)
-        if soft != resource.RLIM_INFINITY and soft < wanted:
+        soft_limit = _MAX_OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _MAX_OPEN_FILES)
+        if soft != resource.RLIM_INFINITY and soft < soft_limit:
             with suppress(OSError, ValueError):  # macOS has a second limit
-                resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+                resource.setrlimit(resource.RLIMIT_NOFILE, (soft_limit, hard))
 
     @contextmanager
     def lowered(newest: int) -> Generator[None]:

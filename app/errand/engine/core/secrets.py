@@ -54,7 +54,7 @@ class ClientEnvironments:
     def value_set_with(self, name: str, others: Sequence[str]) -> str:
         """The variable in the newest environment that sets it or one of `others`; empty if unset there."""
         for environment in self._all():
-            if any(_value(environment, one) for one in (name, *others)):
+            if any(_value(environment, variable) for variable in (name, *others)):
                 return _value(environment, name)
         return ""
 
@@ -156,9 +156,9 @@ class KeyStore:
 
     def allow_address(self, provider: str, address: str) -> None:
         """Record that a user on this machine chose this address for the provider: its keys may be sent there."""
-        place, chosen = (provider, _origin(address)), self._read_addresses()
-        if place not in chosen:
-            self._allowed_addresses = [place, *chosen][:_MAX_ADDRESSES]
+        entry, chosen = (provider, _origin(address)), self._read_addresses()
+        if entry not in chosen:
+            self._allowed_addresses = [entry, *chosen][:_MAX_ADDRESSES]
             self._file.write_private(self._addresses, msgspec.json.encode(self._allowed_addresses))
 
     def is_allowed_address(self, provider: str, address: str) -> bool:
@@ -181,8 +181,8 @@ class KeyStore:
             raise ConfigurationError("The keyring does not answer. Unlock it, or set the key's variable.") from error
 
     def _load(self, provider: str) -> Key | None:
-        place = self._read_index().get(provider)
-        if place == "keyring":
+        storage = self._read_index().get(provider)
+        if storage == "keyring":
             vault = self._usable_vault()
             value = vault.get(provider) if vault else None
             if value is None:
@@ -191,7 +191,7 @@ class KeyStore:
                     "the key again."
                 )
             return Key(value, "keyring")
-        value = self._file.read().get(provider) if place == "file" else None
+        value = self._file.read().get(provider) if storage == "file" else None
         return Key(value, "file") if value else None
 
     def _store(self, provider: str, value: str) -> str:
@@ -229,11 +229,11 @@ class KeyStore:
 
     def _write_index(self, provider: str, place: KeySource | None) -> None:
         with self._file.lock:
-            places = self._read_index()
-            places.pop(provider, None)
+            storage_by_provider = self._read_index()
+            storage_by_provider.pop(provider, None)
             if place is not None:
-                places[provider] = place
-            self._file.write_private(self._index, msgspec.json.encode(places))
+                storage_by_provider[provider] = place
+            self._file.write_private(self._index, msgspec.json.encode(storage_by_provider))
 
 
 def _keys_in(environment: Mapping[str, str]) -> tuple[str, ...]:

@@ -30,7 +30,7 @@ def parse_own_models(text: str) -> tuple[OwnModel, ...]:
     What stands after `#` is the name that is shown.
     """
     rows = (row.partition("#") for row in re.split(r"[\n;]", text))
-    return tuple(_model(words, " ".join(name.split())) for row, _, name in rows if (words := row.split()))
+    return tuple(_model(fields, " ".join(name.split())) for row, _, name in rows if (fields := row.split()))
 
 
 def format_own_models(models: tuple[OwnModel, ...]) -> str:
@@ -40,10 +40,13 @@ def format_own_models(models: tuple[OwnModel, ...]) -> str:
 
 def _own_model_row(model: OwnModel) -> str:
     numbers = (model.context_tokens, model.input_price, model.output_price)
-    words = [model.id, *(_UNKNOWN if number is None else f"{number:.9f}".rstrip("0").rstrip(".") for number in numbers)]
+    fields = [
+        model.id,
+        *(_UNKNOWN if number is None else f"{number:.9f}".rstrip("0").rstrip(".") for number in numbers),
+    ]
     if model.abilities is not None:
-        words += [ability for ability in _ABILITIES if ability in model.abilities] or ["text"]
-    return " ".join((*words, f"# {model.name}") if model.name else words)
+        fields += [ability for ability in _ABILITIES if ability in model.abilities] or ["text"]
+    return " ".join((*fields, f"# {model.name}") if model.name else fields)
 
 
 def hosts_of(text: str) -> tuple[str, ...]:
@@ -71,7 +74,9 @@ def writable_folders_of(text: str) -> tuple[Path, ...]:
 
 
 def _is_of_the_system(folder: Path) -> bool:
-    return any(folder.is_relative_to(one) for one in ("/etc", "/sys", "/proc", "/boot", "/dev", "/usr", "/bin", "/lib"))
+    return any(
+        folder.is_relative_to(root) for root in ("/etc", "/sys", "/proc", "/boot", "/dev", "/usr", "/bin", "/lib")
+    )
 
 
 def _model(words: list[str], name: str) -> OwnModel:

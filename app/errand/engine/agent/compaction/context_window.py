@@ -151,9 +151,9 @@ class ContextWindow(Feature):
         older = await self._summary_input(history, None, self._person_room(self._window(model)))
         if not older.nodes:
             return TaskFailed(text="There is nothing to summarise yet.", cause="nothing_to_summarise")
-        made = await self._summaries.make(older, model, self._window(model), self._estimate, cancel)
+        summary = await self._summaries.make(older, model, self._window(model), self._estimate, cancel)
         self._is_stale = True
-        return TaskFailed(text=made.why, cause="summary") if isinstance(made, SummaryFailed) else None
+        return TaskFailed(text=summary.why, cause="summary") if isinstance(summary, SummaryFailed) else None
 
     async def _shrink(self, request: ModelRequest, window: int, cancel: CancelSignal) -> ModelRequest:
         history = await self._visible_history()
@@ -182,12 +182,12 @@ class ContextWindow(Feature):
         older = await self._summary_input(history, most, self._person_room(window))
         if not older.nodes or older.characters < self._estimate.characters_of(_WORTH * window):
             return False
-        made = await self._summaries.make(older, request.model, window, self._estimate, cancel)
-        if not isinstance(made, SummaryFailed):
+        summary = await self._summaries.make(older, request.model, window, self._estimate, cancel)
+        if not isinstance(summary, SummaryFailed):
             return True
-        self._may_summarise = made.is_temporary
+        self._may_summarise = summary.is_temporary
         if not cancel.is_set:
-            self._publish(NoSummary(reason=made.why))
+            self._publish(NoSummary(reason=summary.why))
         return False
 
     async def _truncate(self, history: VisibleHistory, request: ModelRequest, window: int) -> ModelRequest:
@@ -196,12 +196,12 @@ class ContextWindow(Feature):
         history, person_room = await asyncio.to_thread(_with_person_room, history, self._kept, person_room)
         fixed = _characters(replace(request, messages=replace(history, rest=()).messages(self._options.to_messages)))
         room, most = (self._estimate.characters_of(share * window) - fixed for share in (_AFTER_LEAVING_OUT, _FULL))
-        found = await asyncio.to_thread(truncate, history, self._kept, room, most, person_room)
-        if found.left_out - self._left_out or found.shortens:
-            self._left_out = found.left_out
-            count = sum(node.role != "system" and node.id in found.left_out for node in history.rest)
-            self._publish(ContextTruncated(entries=count, shortens_result=found.shortens))
-        await self._replace_with(found.history, request)
+        truncation = await asyncio.to_thread(truncate, history, self._kept, room, most, person_room)
+        if truncation.left_out - self._left_out or truncation.shortens:
+            self._left_out = truncation.left_out
+            count = sum(node.role != "system" and node.id in truncation.left_out for node in history.rest)
+            self._publish(ContextTruncated(entries=count, shortens_result=truncation.shortens))
+        await self._replace_with(truncation.history, request)
         return self._current(request)
 
     async def _estimate_for(self, model: str) -> TokenEstimate:

@@ -124,8 +124,8 @@ def _block_text(block: Text | Image | Thinking | ToolCall, longest: int) -> str:
         case Thinking():
             return ""
         case ToolCall():
-            given = block.invalid or msgspec.json.encode(block.arguments).decode()
-            return f"[calls {block.name}: {shorten(given, longest)}]"
+            arguments = block.invalid or msgspec.json.encode(block.arguments).decode()
+            return f"[calls {block.name}: {shorten(arguments, longest)}]"
         case _:
             assert_never(block)
 
@@ -176,13 +176,13 @@ class Summarizer:
     ) -> SummaryBlock | SummaryFailed:
         """The summary, committed as a node, or the reason why the last of two tries failed."""
         room = _MAX_CHARACTERS if window is None else measure.characters_of(window * _SHARE)
-        words = min(_MAX_WORDS, max(_MIN_WORDS, (window or 1_000_000) // 40))
+        max_words = min(_MAX_WORDS, max(_MIN_WORDS, (window or 1_000_000) // 40))
         earlier = older.earlier.text if older.earlier is not None else ""
         nodes = self._to_messages(older.nodes)
         tries = _TRIES
         while True:
             tries -= 1
-            asked = await asyncio.to_thread(request_for, model, earlier, nodes, room, words)
+            asked = await asyncio.to_thread(request_for, model, earlier, nodes, room, max_words)
             end = await self._ask(asked, cancel)
             failed = _failure(end, older.characters)
             if failed is None:
@@ -190,7 +190,7 @@ class Summarizer:
             self._record.summarised(end.message, None)
             if not tries or cancel.is_set or failed.is_temporary:
                 return failed
-            room, words = room // 2, words // 2
+            room, max_words = room // 2, max_words // 2
 
     async def _ask(self, request: ModelRequest, cancel: CancelSignal) -> ReplyEnd:
         self._record.summary_started(request)

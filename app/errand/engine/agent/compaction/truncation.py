@@ -33,18 +33,18 @@ def truncate(history: VisibleHistory, kept: Collection[str], room: int, most: in
     """
     steps = turn_groups(history.rest)
     always = _always_included(steps, kept)
-    others = [node for place, step in enumerate(steps) if place not in always for node in step]
-    left = room - sum(length_of(steps[place]) for place in always)
+    others = [node for index, step in enumerate(steps) if index not in always for node in step]
+    left = room - sum(length_of(steps[index]) for index in always)
     left, first = left - length_of(kept_messages(others, person_room).values()), len(steps)
     while first and (first - 1 in always or (left := left - length_of(steps[first - 1])) >= 0):
         first -= 1
     messages = kept_messages(
-        [node for place, step in enumerate(steps) if place < first and place not in always for node in step],
+        [node for index, step in enumerate(steps) if index < first and index not in always for node in step],
         person_room,
     )
     taken = list[tuple[Node, ...]]()
-    for place, step in enumerate(steps):
-        if place >= first or place in always:
+    for index, step in enumerate(steps):
+        if index >= first or index in always:
             taken.append(step)
         elif message := messages.get(step[0].id):
             taken.append((message,))
@@ -60,8 +60,8 @@ def truncate(history: VisibleHistory, kept: Collection[str], room: int, most: in
 
 
 def _always_included(steps: Sequence[tuple[Node, ...]], kept: Collection[str]) -> set[int]:
-    user_steps = [place for place, step in enumerate(steps) if step[0].role == "user"]
-    held = {place for place, step in enumerate(steps) if any(node.id in kept for node in step)}
+    user_steps = [index for index, step in enumerate(steps) if step[0].role == "user"]
+    held = {index for index, step in enumerate(steps) if any(node.id in kept for node in step)}
     return held | set(user_steps[-1:]) | ({len(steps) - 1} if steps else set())
 
 

@@ -54,8 +54,8 @@ def mentioned(text: str, agents: Sequence[Agent]) -> tuple[Agent, ...]:
         return ()
     longest_first = sorted(by_name, key=len, reverse=True)
     names = "|".join(re.escape(name) for name in longest_first)
-    found = re.findall(rf"(?<![\w@.])@({names})(?!\w)", _key(text))
-    return tuple({by_name[name].id: by_name[name] for name in found}.values())
+    mentions = re.findall(rf"(?<![\w@.])@({names})(?!\w)", _key(text))
+    return tuple({by_name[name].id: by_name[name] for name in mentions}.values())
 
 
 def first_speaker(rule: TurnTaking, agents: Sequence[Agent], message: str, spoke_last: str | None) -> Agent:
@@ -65,8 +65,8 @@ def first_speaker(rule: TurnTaking, agents: Sequence[Agent], message: str, spoke
         return asked[0]
     if rule.rule == "round_robin":
         return _after(spoke_last, agents)[0]
-    wanted = rule.moderator_id if rule.rule == "moderator" else spoke_last
-    return next((agent for agent in agents if agent.id == wanted), agents[0])
+    speaker_id = rule.moderator_id if rule.rule == "moderator" else spoke_last
+    return next((agent for agent in agents if agent.id == speaker_id), agents[0])
 
 
 def next_speaker(rule: TurnTaking, agents: Sequence[Agent], so_far: SpeakingRound) -> Agent | None:
@@ -102,10 +102,10 @@ class Participants:
 
     def __init__(self, agent: Agent, agents: Sequence[Agent], former: Sequence[FormerAgent]) -> None:
         self._agent = agent
-        own = {one.id for one in agents if _root(one) == _root(agent)}
-        self._others = tuple(redact(one.name) for one in agents if one.beside is None and one.id not in own)
-        others = (one for one in (*former, *agents) if one.id not in own and one.id != agent.id)
-        self._names = {one.id: redact(one.name) for one in others}
+        own = {peer.id for peer in agents if _root(peer) == _root(agent)}
+        self._others = tuple(redact(peer.name) for peer in agents if peer.beside is None and peer.id not in own)
+        others = (peer for peer in (*former, *agents) if peer.id not in own and peer.id != agent.id)
+        self._names = {peer.id: redact(peer.name) for peer in others}
 
     def with_introduction(self, personality: Personality) -> Personality:
         """The personality with the agent's name and the names of the others added to its prompt."""
@@ -160,17 +160,19 @@ def _as_user_message(reply: Node, name: str, results: dict[str, ToolResultBlock]
             lines.append(_call_line(block, results.get(block.call_id)))
     if not lines:
         return msgspec.structs.replace(reply, blocks=())
-    words = TextBlock(text=f"[{name}]: " + "\n".join(lines))
-    return msgspec.structs.replace(reply, role="user", blocks=(words,), status="complete")
+    text = TextBlock(text=f"[{name}]: " + "\n".join(lines))
+    return msgspec.structs.replace(reply, role="user", blocks=(text,), status="complete")
 
 
 def _call_line(call: ToolCallBlock, result: ToolResultBlock | None) -> str:
     display = display_of(call.tool, call.arguments)
     if display.role == "completion":
         return str(call.arguments.get(display.content, ""))
-    given = call.invalid if call.invalid is not None else msgspec.json.encode(call.arguments, order="sorted").decode()
+    arguments = (
+        call.invalid if call.invalid is not None else msgspec.json.encode(call.arguments, order="sorted").decode()
+    )
     came = "no result" if result is None else _shorten(result.summary or result.text)
-    return f"(used {call.tool} {_shorten(given)}: {came})"
+    return f"(used {call.tool} {_shorten(arguments)}: {came})"
 
 
 def _shorten(text: str) -> str:

@@ -48,9 +48,9 @@ class VisibleHistory:
         rest = (*notice, *messages_of(to_messages(self.rest)))
         if self.summary is None:
             return rest
-        kept = messages_of(to_messages(self.kept))
+        originals = messages_of(to_messages(self.kept))
         summary = Text(f"{prompt_text('summarised')}\n\n{self.summary.text}")
-        return (SummaryMessage((summary,), kept=len(kept)), *kept, *rest)
+        return (SummaryMessage((summary,), kept=len(originals)), *originals, *rest)
 
 
 async def recent_path(nodes: NodeStore, leaf_id: str | None, kept: Collection[str]) -> tuple[Node, ...]:
@@ -63,10 +63,10 @@ async def recent_path(nodes: NodeStore, leaf_id: str | None, kept: Collection[st
     if not recent or recent[0].parent_id is None:
         return recent
     ids = {node.id for node in recent}
-    summary = next((found for node in reversed(recent) if (found := summary_of(node)) is not None), None)
+    summary = next((block for node in reversed(recent) if (block := summary_of(node)) is not None), None)
     messages = await nodes.user_messages(recent[0].parent_id, MAX_MESSAGES)
-    wanted = {*kept, *messages, *((summary.until_id,) if summary is not None else ())} - ids
-    older = await nodes.on_path(recent[0].parent_id, wanted)
+    needed_ids = {*kept, *messages, *((summary.until_id,) if summary is not None else ())} - ids
+    older = await nodes.on_path(recent[0].parent_id, needed_ids)
     # A result without its call is meaningless.
     first = next((at for at, node in enumerate(recent) if node.role in ("user", "assistant")), 0)
     return (*older, *recent[first:])
@@ -77,17 +77,17 @@ def visible_history(path: Sequence[Node], kept: Collection[str] = ()) -> Visible
 
     `is_cut` is set if an entry's parent is missing from the path.
     """
-    places = {node.id: place for place, node in enumerate(path)}
+    positions = {node.id: position for position, node in enumerate(path)}
     plain = [node for node in path if summary_of(node) is None]
     for node in reversed(path):
         summary = summary_of(node)
-        until = places.get(summary.until_id) if summary is not None else None
-        if summary is not None and until is not None and until < places[node.id]:
-            before = [node for node in plain if places[node.id] <= until]
-            after = tuple(node for node in plain if places[node.id] > until)
+        until = positions.get(summary.until_id) if summary is not None else None
+        if summary is not None and until is not None and until < positions[node.id]:
+            before = [node for node in plain if positions[node.id] <= until]
+            after = tuple(node for node in plain if positions[node.id] > until)
             room = summary.person_characters or DEFAULT_CHARACTERS
-            return VisibleHistory(summary, _kept_entries(before, kept, room), after, _has_gap(after, places))
-    return VisibleHistory(None, (), tuple(plain), _has_gap(plain, places))
+            return VisibleHistory(summary, _kept_entries(before, kept, room), after, _has_gap(after, positions))
+    return VisibleHistory(None, (), tuple(plain), _has_gap(plain, positions))
 
 
 def _has_gap(nodes: Iterable[Node], ids: Container[str]) -> bool:

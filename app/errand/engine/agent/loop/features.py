@@ -111,11 +111,11 @@ def emit_of(features: Sequence[Feature]) -> Emit:
 
 def hooks_of(features: Sequence[Feature], convert_to_llm: Convert) -> Hooks:
     """The hooks of an agent with these features, except those around model calls: see `stream_of`."""
-    before = [one for one in features if type(one).before_tool_call is not Feature.before_tool_call]
-    after = [one for one in features if type(one).after_tool_call is not Feature.after_tool_call]
-    finishing = [one for one in features if type(one).finish_turn is not Feature.finish_turn]
-    preparing = [one for one in features if type(one).prepare_next_turn is not Feature.prepare_next_turn]
-    changing = [one for one in features if type(one).change_tools is not Feature.change_tools]
+    before = [feature for feature in features if type(feature).before_tool_call is not Feature.before_tool_call]
+    after = [feature for feature in features if type(feature).after_tool_call is not Feature.after_tool_call]
+    finishing = [feature for feature in features if type(feature).finish_turn is not Feature.finish_turn]
+    preparing = [feature for feature in features if type(feature).prepare_next_turn is not Feature.prepare_next_turn]
+    changing = [feature for feature in features if type(feature).change_tools is not Feature.change_tools]
 
     async def before_tool_call(pending: PendingCall, cancel: CancelSignal) -> ToolRefusal | ToolResult | None:
         for feature in before:
@@ -163,7 +163,7 @@ def hooks_of(features: Sequence[Feature], convert_to_llm: Convert) -> Hooks:
 
 
 def _completing(features: Sequence[Feature]) -> Callable[[ToolCall, ToolResult], Awaitable[ToolResult]]:
-    overriding = [one for one in features if type(one).complete_result is not Feature.complete_result]
+    overriding = [feature for feature in features if type(feature).complete_result is not Feature.complete_result]
 
     async def complete_result(call: ToolCall, result: ToolResult) -> ToolResult:
         for feature in overriding:
@@ -176,9 +176,10 @@ def _completing(features: Sequence[Feature]) -> Callable[[ToolCall, ToolResult],
 def stream_of(features: Sequence[Feature], model: ChatModel) -> StreamFunction:
     """The model calls of an agent with these features."""
     chain = [
-        one
-        for one in features
-        if type(one).before_request is not Feature.before_request or type(one).after_reply is not Feature.after_reply
+        feature
+        for feature in features
+        if type(feature).before_request is not Feature.before_request
+        or type(feature).after_reply is not Feature.after_reply
     ]
 
     async def stream(request: ModelRequest, cancel: CancelSignal) -> AsyncGenerator[ModelEvent, None]:

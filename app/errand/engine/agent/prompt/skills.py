@@ -50,23 +50,23 @@ def front_matter(text: str) -> dict[str, str]:
             break
         if line[:1] in ("", " ", "\t"):
             current.append(line)
-        elif (found := _FIELD.fullmatch(line)) is not None:
-            current = fields.setdefault(found[1], [])
-            current[:] = [found[2] or ""]
+        elif (field := _FIELD.fullmatch(line)) is not None:
+            current = fields.setdefault(field[1], [])
+            current[:] = [field[2] or ""]
         else:
             current = []
-    return {name: said for name, parts in fields.items() if (said := _value(parts))}
+    return {name: value for name, parts in fields.items() if (value := _value(parts))}
 
 
 def _value(lines: list[str]) -> str:
     first = lines[0].strip()
     if _BLOCK.fullmatch(first):
         return _in_one_line(" ".join(lines[1:]))
-    whole = " ".join(line.strip() for line in lines).strip()
-    if (quoted := _QUOTED.fullmatch(whole)) is not None:
+    joined = " ".join(line.strip() for line in lines).strip()
+    if (quoted := _QUOTED.fullmatch(joined)) is not None:
         double, single = quoted.groups()
         return _in_one_line(_ESCAPED.sub(_unescape, double) if double is not None else single.replace("''", "'"))
-    if whole.startswith(('"', "'", *_NOT_PLAIN)):
+    if joined.startswith(('"', "'", *_NOT_PLAIN)):
         return ""
     return _in_one_line(" ".join(re.sub(r"(?:^|[ \t])#.*", "", line) for line in lines))
 
@@ -112,10 +112,10 @@ class FoundSkills:
 def find_skills(workspace: Path | None, home: Path, disabled: Collection[str] = ()) -> FoundSkills:
     """All skills for a workspace, or the person's own. Blocking: call it in a thread."""
     own = _own_folders(home)
-    places = [*(_folders_of_workspace(workspace, home) if workspace is not None else ()), *own]
-    files = list({file: within for folder, within in reversed(places) for file in reversed(_files(folder))}.items())
+    folders = [*(_folders_of_workspace(workspace, home) if workspace is not None else ()), *own]
+    files = list({file: within for folder, within in reversed(folders) for file in reversed(_files(folder))}.items())
     files.reverse()
-    found: list[Skill] = []
+    skills: list[Skill] = []
     broken: list[Path] = []
     names: set[str] = set()
     looked_at = 0
@@ -126,10 +126,10 @@ def find_skills(workspace: Path | None, home: Path, disabled: Collection[str] = 
         if skill is None:
             broken.append(file)
             continue
-        found.append(skill)
+        skills.append(skill)
         if str(file) not in disabled:
             names.add(skill.name)
-    return FoundSkills(tuple(found), tuple(broken), tuple(file for file, _ in files[looked_at:]))
+    return FoundSkills(tuple(skills), tuple(broken), tuple(file for file, _ in files[looked_at:]))
 
 
 def skills_part(context: PromptContext) -> PromptPart | None:
@@ -142,21 +142,21 @@ def skills_part(context: PromptContext) -> PromptPart | None:
     if looked == FoundSkills():
         return None
     trust = context.skills.trust_of(context.workspace, looked.fingerprint) if context.skills is not None else "trusted"
-    found: dict[str, Skill] = {}
+    usable: dict[str, Skill] = {}
     for skill in looked.skills:
         if str(skill.file) not in disabled and (skill.is_own or trust == "trusted"):
-            found.setdefault(skill.name, skill)
+            usable.setdefault(skill.name, skill)
     remarks = [*_broken_remarks(looked.broken), *_unread_remarks(looked.unread)]
     if trust == "unknown":
         first, *others = looked.of_workspace
         remarks.append(PromptRemark(code="untrusted_skills", path=clean_name(str(first.file)), count=len(others)))
-    if not found and not remarks:
+    if not usable and not remarks:
         return None
-    lines = "\n".join(f"- {skill.name}: {skill.description} (`{skill.file}`)" for skill in found.values())
+    lines = "\n".join(f"- {skill.name}: {skill.description} (`{skill.file}`)" for skill in usable.values())
     return PromptPart(
         name="skills",
-        text=Template(prompt_text("skills")).safe_substitute(skills=lines) if found else "",
-        sources=tuple(str(skill.file) for skill in found.values()),
+        text=Template(prompt_text("skills")).safe_substitute(skills=lines) if usable else "",
+        sources=tuple(str(skill.file) for skill in usable.values()),
         remarks=tuple(remarks),
     )
 
@@ -177,16 +177,20 @@ def _folders_of_workspace(workspace: Path, home: Path) -> Iterator[tuple[Path, P
     """Pairs of a skills folder and the root folder that its links must not leave."""
     roots = workspace_folders(workspace, home)
     for folder in reversed(roots):
-        yield from ((folder / place, roots[0]) for place in _SKILL_FOLDERS)
+        yield from ((folder / name, roots[0]) for name in _SKILL_FOLDERS)
 
 
 def _own_folders(home: Path) -> tuple[tuple[Path, Path], ...]:
-    return tuple((home / place, home / place) for place in USER_SKILLS)
+    return tuple((home / name, home / name) for name in USER_SKILLS)
 
 
 def _files(folder: Path) -> list[Path]:
     try:
-        return sorted(one / NAME for one in islice(folder.iterdir(), _MAX_SCANNED_FOLDERS) if _is_file(one / NAME))
+        return sorted(
+            subfolder / NAME
+            for subfolder in islice(folder.iterdir(), _MAX_SCANNED_FOLDERS)
+            if _is_file(subfolder / NAME)
+        )
     except OSError:
         return []
 

@@ -48,26 +48,26 @@ def instructions_part(context: PromptContext) -> PromptPart | None:
     """The user's own file first, the nearest last. Over the limit, nearer files take precedence."""
     own = context.home / OWN_FOLDER
     ground = workspace_folders(context.workspace, context.home)
-    places = ((own, own), *((folder, ground[0]) for folder in ground))
-    room, shown = MAX_INSTRUCTION_BYTES, list[tuple[Path, str]]()
+    folders = ((own, own), *((folder, ground[0]) for folder in ground))
+    room, instructions = MAX_INSTRUCTION_BYTES, list[tuple[Path, str]]()
     remarks: list[PromptRemark] = []
-    for folder, within in reversed(places):
+    for folder, within in reversed(folders):
         file = folder / NAME
-        found = read_inside(file, within, room)
-        if found is None or b"\0" in found:
-            remarks += _unread_remarks(file, found)
-        elif found.strip():
-            if len(found) > room:
+        data = read_inside(file, within, room)
+        if data is None or b"\0" in data:
+            remarks += _unread_remarks(file, data)
+        elif data.strip():
+            if len(data) > room:
                 remarks.append(PromptRemark(code="too_long", path=str(file), count=room, most=MAX_INSTRUCTION_BYTES))
-            shown.insert(0, (file, without_hidden(found[:room].decode("utf-8", "replace")).strip()))
-            room -= len(found[:room])
-    if not shown and not remarks:
+            instructions.insert(0, (file, without_hidden(data[:room].decode("utf-8", "replace")).strip()))
+            room -= len(data[:room])
+    if not instructions and not remarks:
         return None
-    files = "\n\n".join(f"### {file}\n\n{content}" for file, content in shown)
+    files = "\n\n".join(f"### {file}\n\n{content}" for file, content in instructions)
     return PromptPart(
         name="instructions",
-        text=Template(prompt_text("instructions")).safe_substitute(files=files) if shown else "",
-        sources=tuple(str(file) for file, _ in shown),
+        text=Template(prompt_text("instructions")).safe_substitute(files=files) if instructions else "",
+        sources=tuple(str(file) for file, _ in instructions),
         remarks=tuple(remarks),
     )
 
@@ -113,8 +113,8 @@ PARTS = (role_part, rules_part, instructions_part, skills_part, facts_part, work
 
 def read_parts(context: PromptContext) -> tuple[PromptPart, ...]:
     """Read all parts. Blocking: call it in a thread."""
-    found = (part(context) for part in PARTS)
-    return tuple(part for part in found if part is not None)
+    parts = (part(context) for part in PARTS)
+    return tuple(part for part in parts if part is not None)
 
 
 def has_plan_mode(parts: Iterable[PromptPart]) -> bool:
@@ -156,9 +156,9 @@ class TaskSystemPrompt:
 
     async def parts(self, cancel: CancelSignal) -> tuple[PromptPart, ...]:
         """The stored parts, also after a restart; otherwise new ones, committed with the next write."""
-        known = await self._database.prompts.of_task(self._task.id)
-        if known:
-            return known
+        stored = await self._database.prompts.of_task(self._task.id)
+        if stored:
+            return stored
         task = self._task
         workspace = Path(task.workspace)
         await self._ask_about_skills(cancel)

@@ -46,12 +46,12 @@ def workspace_folders(workspace: Path, home: Path) -> tuple[Path, ...]:
 
     The walk up stops at a folder owned by another user: in a shared folder anyone could plant instructions.
     """
-    way = _owned_folders((workspace, *workspace.parents))
-    for count, folder in enumerate(way, start=1):
+    ancestors = _owned_folders((workspace, *workspace.parents))
+    for count, folder in enumerate(ancestors, start=1):
         if _exists(folder / ".git"):
-            return tuple(reversed(way[:count]))
+            return tuple(reversed(ancestors[:count]))
         if folder == home:
-            return tuple(reversed(way[: max(1, count - 1)]))
+            return tuple(reversed(ancestors[: max(1, count - 1)]))
     return (workspace,)
 
 
@@ -101,13 +101,13 @@ def _top_level(context: PromptContext) -> str:
     try:
         with os.scandir(context.workspace) as entries:
             looked_at = islice(entries, _MAX_SCANNED_ENTRIES)
-            found = sorted(f"{_sanitised(one.name)}{os.sep if is_folder(one) else ''}" for one in looked_at)
+            names = sorted(f"{_sanitised(entry.name)}{os.sep if is_folder(entry) else ''}" for entry in looked_at)
     except OSError:
         return ""
-    if not found:
+    if not names:
         return "- It is empty."
-    more = "" if len(found) <= _MAX_LISTED_ENTRIES else f" and {_count(len(found) - _MAX_LISTED_ENTRIES)} more"
-    return f"- At its top: {', '.join(f'`{name}`' for name in found[:_MAX_LISTED_ENTRIES])}{more}."
+    more = "" if len(names) <= _MAX_LISTED_ENTRIES else f" and {_count(len(names) - _MAX_LISTED_ENTRIES)} more"
+    return f"- At its top: {', '.join(f'`{name}`' for name in names[:_MAX_LISTED_ENTRIES])}{more}."
 
 
 def _count(number: int) -> str:
@@ -137,5 +137,9 @@ def _git_folder(place: Path) -> Path:
 def _sanitised(name: str) -> str:
     """A name that cannot break out of its line or its backticks, and has no key."""
     name = redact(name)
-    shown = "".join(letter if letter.isprintable() and letter != "`" else "?" for letter in name)
-    return shown if len(shown) <= _MAX_NAME_LENGTH or os.sep in shown else f"{shown[:_MAX_NAME_LENGTH]}…"
+    printable_name = "".join(letter if letter.isprintable() and letter != "`" else "?" for letter in name)
+    return (
+        printable_name
+        if len(printable_name) <= _MAX_NAME_LENGTH or os.sep in printable_name
+        else f"{printable_name[:_MAX_NAME_LENGTH]}…"
+    )

@@ -213,12 +213,12 @@ class Approvals(Feature):
 
     def _remember(self, ask: Ask, tool: str, offers: tuple[GrantOffer, ...]) -> None:
         """What the person chose among the offers that were shown, unless it is none of today's `offers`."""
-        shown = ask.approval.offers if ask.approval is not None else ()
-        if ask.remember == "once" or ask.offer >= len(shown) or shown[ask.offer] not in offers:
+        shown_offers = ask.approval.offers if ask.approval is not None else ()
+        if ask.remember == "once" or ask.offer >= len(shown_offers) or shown_offers[ask.offer] not in offers:
             return
         scope_ids = {"conversation": ask.conversation_id, "workspace": self._state.task.workspace, "user": ""}
         now = ask.answered_at or datetime.now(UTC)
-        for offered in shown[ask.offer].calls:
+        for offered in shown_offers[ask.offer].calls:
             # For the user it holds in every workspace.
             call = msgspec.structs.replace(offered, working_dir=None) if ask.remember == "user" else offered
             grant = Grant(
@@ -301,5 +301,5 @@ def _approval(
 
 def _fingerprint(call: ToolCall, access: Access) -> str:
     """Covers everything that determines the call's effect, also where the card shows only its beginning."""
-    whole = msgspec.json.encode((call.name, call.arguments, access.basis), order="deterministic")
-    return hashlib.blake2b(whole, digest_size=16).hexdigest()
+    encoded = msgspec.json.encode((call.name, call.arguments, access.basis), order="deterministic")
+    return hashlib.blake2b(encoded, digest_size=16).hexdigest()

@@ -98,8 +98,8 @@ class PendingAsks:
 
     def drop_conversation(self, conversation_id: str) -> None:
         """Drop the asks of a deleted conversation."""
-        kept = {key: entry for key, entry in self._waiting.items() if entry.ask.conversation_id != conversation_id}
-        self._waiting = kept
+        remaining = {key: entry for key, entry in self._waiting.items() if entry.ask.conversation_id != conversation_id}
+        self._waiting = remaining
 
     def close(self) -> None:
         """The engine shuts down: pending asks stay open for the next engine."""
@@ -113,8 +113,8 @@ class PendingAsks:
             while not entry.answered.done():
                 await entry.news.wait()
                 entry.news.clear()
-                if recheck is not None and not entry.answered.done() and (given := await recheck()) is not None:
-                    self._settle(msgspec.structs.replace(_answered_ask(ask, *given), settled_by="rule"))
+                if recheck is not None and not entry.answered.done() and (answer := await recheck()) is not None:
+                    self._settle(msgspec.structs.replace(_answered_ask(ask, *answer), settled_by="rule"))
             return entry.answered.result()
         finally:
             unsubscribe()
@@ -125,12 +125,12 @@ class PendingAsks:
     def _take_earlier(self, ask: Ask) -> Ask | None:
         """The ask as an earlier engine raised it, in its newest state."""
         asks = self._earlier.get(ask.task_id, [])
-        found = next((other for other in asks if _is_same(other, ask)), None)
-        if found is None:
+        earlier = next((other for other in asks if _is_same(other, ask)), None)
+        if earlier is None:
             return None
-        asks.remove(found)
-        entry = self._waiting.get(found.id)
-        return entry.answered.result() if entry is not None and entry.answered.done() else found
+        asks.remove(earlier)
+        entry = self._waiting.get(earlier.id)
+        return entry.answered.result() if entry is not None and entry.answered.done() else earlier
 
     async def answer(self, params: AskAnswerParams, by: str, settled_by: SettledBy = "person") -> AskAnswerResult:
         """Settle an ask; later answers get the first result. Raises `InvalidParams` if the answer does not fit."""

@@ -122,7 +122,7 @@ def _insert(queue: QueuedEntries, entry: Queued, place: int | None) -> QueuedEnt
 
 
 def _find(queue: QueuedEntries, queued_id: str) -> Queued:
-    found = next((entry for entry in queue if entry.id == queued_id), None)
-    if found is None:
+    match = next((entry for entry in queue if entry.id == queued_id), None)
+    if match is None:
         raise Conflict(_NOT_WAITING)
-    return found
+    return match

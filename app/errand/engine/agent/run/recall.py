@@ -81,7 +81,9 @@ class RunningRecalls:
 
     def conversations_with(self, is_meant: Callable[[MemoryItem], bool]) -> frozenset[str]:
         """Those in which a running task has found such an entry."""
-        return frozenset(one.conversation_id for one in self._tasks if one.is_running and any(map(is_meant, one.found)))
+        return frozenset(
+            recall.conversation_id for recall in self._tasks if recall.is_running and any(map(is_meant, recall.found))
+        )
 
     @contextmanager
     def forgetting(self, conversation_ids: frozenset[str], node_ids: frozenset[str]) -> Generator[None]:

@@ -114,15 +114,18 @@ class ToolExecutionLog:
         If the engine shuts down (`is_detached`), calls that did not run and that can be repeated stay open.
         """
         requested, start = self._requested.pop(event.call_id, None), self._open.pop(event.call_id, None)
-        known = self._known.pop(event.call_id, None)
-        if known is None and start is None:
-            known = self._replayed.get(event.call_id)
-        if known is None and start is None and requested is not None and not is_detached:
+        execution_id = self._known.pop(event.call_id, None)
+        if execution_id is None and start is None:
+            execution_id = self._replayed.get(event.call_id)
+        if execution_id is None and start is None and requested is not None and not is_detached:
             start = requested
             self._journal.put(executions.started(start))
         if start is not None and start.tier == "free" and is_detached and event.result.is_error:
             start = None
-        self._ended[event.call_id] = (start.execution_id if start is not None else known or "", event.result.summary)
+        self._ended[event.call_id] = (
+            start.execution_id if start is not None else execution_id or "",
+            event.result.summary,
+        )
         if start is None:
             return
         # What memory found quotes other conversations, whose texts can be forgotten: the node alone has it.
@@ -141,10 +144,10 @@ class ToolExecutionLog:
 
     def connection_refused(self, host: str, port: int, reason: str) -> None:
         """Write it once for each host and port, for so many of them."""
-        place = (host[:_MAX_HOST_LENGTH], port)
-        if place in self._refused or len(self._refused) >= _MAX_REFUSED_HOSTS:
+        address = (host[:_MAX_HOST_LENGTH], port)
+        if address in self._refused or len(self._refused) >= _MAX_REFUSED_HOSTS:
             return
-        self._refused.add(place)
+        self._refused.add(address)
         execution_id, at = new_id("exec"), datetime.now(UTC)
         start = executions.ExecutionStart(
             execution_id=execution_id,
@@ -153,9 +156,9 @@ class ToolExecutionLog:
             node_id="",
             call_id="",
             tool="network",
-            arguments={"host": place[0], "port": port},
+            arguments={"host": address[0], "port": port},
             at=at,
-            text=f"Connect to {place[0]}:{port}",
+            text=f"Connect to {address[0]}:{port}",
             tier="refused",
         )
         end = executions.ExecutionEnd(
@@ -351,11 +354,11 @@ class TaskRecorder(Feature):
         self._state.publish_again()
 
     def _assistant(self, message: AssistantMessage) -> None:
-        shown = self._reply.finish()
+        node_id = self._reply.finish()
         task = self._state.task
         status: _Outcome = _OUTCOME.get(message.stop_reason, "complete")
         usage = self._counted(message, status)
-        if message.stop_reason == "aborted" and not message.content and shown is None:
+        if message.stop_reason == "aborted" and not message.content and node_id is None:
             return
         node = self._branch.draft(
             "assistant",
@@ -367,7 +370,7 @@ class TaskRecorder(Feature):
             model=message.model or task.model,
             usage=usage,
             error=message.error,
-            node_id=shown,
+            node_id=node_id,
         )
         self._branch.append(node)
         if any(map(_is_for_people, node.blocks)):

@@ -51,11 +51,15 @@ class ServiceTools(Feature):
     async def connect(self, cancel: CancelSignal) -> tuple[AgentTool, ...]:
         """All tools of the task, with those of the servers that are ready in time; remarks on the others."""
         workspace = Path(self._state.task.workspace)
-        found = [one for one in await self._pool.servers(workspace) if one.spec.enabled and self._may_use(one.spec)]
-        self._servers = tuple([one for one in found if await self._is_trusted(one, cancel)])
-        waiting = [one for one in self._servers if one.connection is None]
+        enabled = [
+            server
+            for server in await self._pool.servers(workspace)
+            if server.spec.enabled and self._may_use(server.spec)
+        ]
+        self._servers = tuple([server for server in enabled if await self._is_trusted(server, cancel)])
+        waiting = [server for server in self._servers if server.connection is None]
         if waiting and not cancel.is_set:
-            names = ", ".join(one.spec.name for one in waiting)
+            names = ", ".join(server.spec.name for server in waiting)
             self._state.set_activity(f"starting {names}")
             await self._start(waiting, cancel)
             self._state.set_activity("")
@@ -82,11 +86,11 @@ class ServiceTools(Feature):
 
     async def _is_trusted(self, server: McpServer, cancel: CancelSignal) -> bool:
         """True for a server that may start: a person entered it, or trusts exactly this one of the workspace."""
-        spec, known = server.spec, self._pool.known
+        spec, known_servers = server.spec, self._pool.known
         if spec.problem:
             self._recorder.remark(Remark(text=f"The MCP server {spec.name} is not used: {spec.problem}"))
             return False
-        trust = known.trust_of(spec)
+        trust = known_servers.trust_of(spec)
         if trust != "unknown":
             return trust == "trusted"
         task = self._state.task
@@ -97,28 +101,28 @@ class ServiceTools(Feature):
             )
             self._recorder.remark(Remark(text=text))
             return False
-        ask = trust_ask(self._context, spec, has_changed=known.has_changed(spec))
+        ask = trust_ask(self._context, spec, has_changed=known_servers.has_changed(spec))
 
         async def recheck() -> tuple[AskAnswerParams, str] | None:
-            trust = known.trust_of(spec)
+            trust = known_servers.trust_of(spec)
             return None if trust == "unknown" else (AskAnswerParams(ask_id=ask.id, allow=trust == "trusted"), DECIDED)
 
         settled = await self._context.asks.raise_and_wait(ask, self._state, cancel, recheck)
         if settled.status == "answered" and settled.settled_by == "person":
-            known.decide(spec, is_trusted=settled.allowed is True)
+            known_servers.decide(spec, is_trusted=settled.allowed is True)
             self._pool.changed(server)
             self._context.asks.grants_changed()  # other tasks here ask the same
-        return known.trust_of(spec) == "trusted"
+        return known_servers.trust_of(spec) == "trusted"
 
     async def _start(self, servers: list[McpServer], cancel: CancelSignal) -> None:
-        starts = [asyncio.create_task(_connected(one), name=f"wait for {one.spec.name}") for one in servers]
+        starts = [asyncio.create_task(_connected(server), name=f"wait for {server.spec.name}") for server in servers]
         cancelled = asyncio.create_task(cancel.wait(), name="cancel while servers start")
         until = asyncio.get_running_loop().time() + _START_S
         left: set[asyncio.Task[str]] = set(starts)
         try:
             while left and not cancel.is_set and (pause := until - asyncio.get_running_loop().time()) > 0:
                 done, _ = await asyncio.wait((*left, cancelled), timeout=pause, return_when=asyncio.FIRST_COMPLETED)
-                left = {one for one in left if one not in done}
+                left = {waiting_start for waiting_start in left if waiting_start not in done}
         finally:
             for task in (*left, cancelled):
                 task.cancel()
@@ -135,7 +139,7 @@ class ServiceTools(Feature):
 
         A server that has ended keeps its tools: the next call starts it again.
         """
-        ready = [(one, connection) for one in self._servers if (connection := one.listed) is not None]
+        ready = [(server, connection) for server in self._servers if (connection := server.listed) is not None]
         tools: list[GuardedTool] = [
             McpTool(tool, server, self._pool.known, self._tool_context)
             for server, connection in ready

@@ -138,11 +138,11 @@ class StopPolicy(Feature):
     async def _warn(self) -> None:
         """Warn once per limit, and again if the limit was raised and is near again."""
         task = self._state.task
-        found = near_limits((*self._uses(), *await self._daily_budget.uses()))
-        shares = tuple(used.share for used in found if used.kind not in task.near)
+        limits = near_limits((*self._uses(), *await self._daily_budget.uses()))
+        shares = tuple(used.share for used in limits if used.kind not in task.near)
         if shares:
             self._publish(LimitsNear(shares=shares, asks=can_be_asked(task)))
-        kinds: tuple[LimitKind, ...] = tuple(used.kind for used in found)
+        kinds: tuple[LimitKind, ...] = tuple(used.kind for used in limits)
         if kinds != task.near:
             self._state.set_near_limits(kinds)
 

@@ -67,21 +67,21 @@ class TaskTools:
 
         Without a judgement if only that takes too long. Raises `ToolError` if the disk is silent.
         """
-        found = list[Access]()
+        accesses = list[Access]()
 
         def look() -> T:
             access = self._tool_of(pending).access(pending.arguments)
             has_content = bool(access.writes or access.code or access.service)
-            found.append(replace(access, content=content_of(pending.arguments)) if has_content else access)
-            return judge(found[0])
+            accesses.append(replace(access, content=content_of(pending.arguments)) if has_content else access)
+            return judge(accesses[0])
 
         try:
             judgement = await in_workspace(self._workspace, look, CHECK_S)
         except FolderNotAnswering as error:
-            if not found:
+            if not accesses:
                 raise ToolError(_ACCESS_TIMED_OUT) from error
-            return found[0], None
-        return found[0], judgement
+            return accesses[0], None
+        return accesses[0], judgement
 
     def allow(self, pending: PendingCall, access: Access) -> None:
         """Permit the call exactly as described by `access`."""

@@ -144,8 +144,8 @@ class TaskAddresses:
 def _is_approved(url: str, approved: Sequence[str]) -> bool:
     """True for another page of an approved host, at the same port or at the usual one of the other scheme."""
     try:
-        wanted = parse_address(url)
-        return any(_is_same_place(wanted, parse_address(one)) for one in approved)
+        address = parse_address(url)
+        return any(_is_same_place(address, parse_address(other)) for other in approved)
     except Malformed:
         return False
 

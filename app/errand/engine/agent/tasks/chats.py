@@ -37,9 +37,11 @@ class Chats:
             task = await self._database.tasks.get(params.task_id) if params.task_id is not None else None
             if task is None:
                 task = await self._start(params)
-            place = await self._first_message(task)
+            message_position = await self._first_message(task)
         agent = await self._agents.get(task.agent_id)
-        return AgentChatResult(agent=agent, task=task, position=place[0], branched=task.agent_id != params.agent_id)
+        return AgentChatResult(
+            agent=agent, task=task, position=message_position[0], branched=task.agent_id != params.agent_id
+        )
 
     async def _start(self, params: AgentChatParams) -> Task:
         agent = await self._agents.get(params.agent_id)
@@ -75,8 +77,8 @@ class Chats:
                     return position.advance(node.id), node.parent_id
             before = page[0].id if page else None
         outline = await self._database.trees.outline(task.conversation_id)
-        found = next((node for node in outline.nodes if node.task_id == task.id and node.role == "user"), None)
-        return (position.advance(found.id), found.parent_id) if found is not None else (position, None)
+        first = next((node for node in outline.nodes if node.task_id == task.id and node.role == "user"), None)
+        return (position.advance(first.id), first.parent_id) if first is not None else (position, None)
 
 
 def _start_params(params: AgentChatParams, agent: Agent) -> TaskStartParams:

@@ -88,9 +88,9 @@ class ModelComparison:
     async def _start_on_side_branch(self, first: Task, start: TaskStartParams, message: str) -> Task:
         """Answer with a new agent on a side branch; deletes the agent if its task cannot start."""
         assert start.task_id is not None
-        known = await self._database.tasks.get(start.task_id)
-        if known is not None:
-            return known
+        stored = await self._database.tasks.get(start.task_id)
+        if stored is not None:
+            return stored
         another = await self._agents.create_on_side_branch(await self._agents.get(first.agent_id), message, start.model)
         try:
             return await self._runner.reply(
@@ -146,22 +146,22 @@ def _path(parents: Mapping[str, str | None], node_id: str | None) -> list[str]:
 def _common_length(a: Sequence[str], b: Sequence[str]) -> int:
     """The number of nodes at the start of both paths that are equal."""
     pairs = enumerate(zip(a, b, strict=False))
-    return next((at for at, (one, other) in pairs if one != other), min(len(a), len(b)))
+    return next((at for at, (mine, other) in pairs if mine != other), min(len(a), len(b)))
 
 
 async def _branch_side(ids: Sequence[str], tasks: Sequence[Task], limit: int, database: Database) -> BranchSide:
     """Reads in batches: a branch may be too long to hold in memory."""
     wrote: set[str | None] = set()
-    shown: list[Node] = []
+    answers: list[Node] = []
     usage = Usage()
     for first in range(0, len(ids), _BATCH):
         for node in await database.nodes.several(ids[first : first + _BATCH]):
             wrote.add(node.task_id)
             usage = add_usage(usage, node.usage) if node.usage is not None else usage
-            if len(shown) < limit:
-                shown.append(with_displays(node))
+            if len(answers) < limit:
+                answers.append(with_displays(node))
     return BranchSide(
-        nodes=tuple(shown),
+        nodes=tuple(answers),
         count=len(ids),
         tasks=tuple(task for task in reversed(tasks) if task.id in wrote),
         usage=usage,

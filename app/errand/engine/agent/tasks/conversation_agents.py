@@ -62,12 +62,12 @@ class ConversationAgents:
         if params.node_id is not None and params.conversation_id is None:
             raise InvalidParams("nodeId goes with the conversationId of its conversation.")
         async with self._conversation_locks.lock(params.conversation_id or params.agent_id or new_id("agent")):
-            known = await self._database.agents.get(params.agent_id) if params.agent_id is not None else None
-            if known is None:
+            stored = await self._database.agents.get(params.agent_id) if params.agent_id is not None else None
+            if stored is None:
                 return await self._create(params)
-        if params.conversation_id not in (None, known.conversation_id):
-            raise Conflict(f"The id {known.id!r} is that of an agent of another conversation; choose a new id.")
-        return known
+        if params.conversation_id not in (None, stored.conversation_id):
+            raise Conflict(f"The id {stored.id!r} is that of an agent of another conversation; choose a new id.")
+        return stored
 
     async def create_on_side_branch(self, agent: Agent, node_id: str | None, model: str | None = None) -> Agent:
         """Create an agent of the same personality that answers for `agent` on a side branch."""
@@ -78,7 +78,7 @@ class ConversationAgents:
             another = msgspec.structs.replace(
                 agent,
                 id=new_id("agent"),
-                name=unused_name(agent.name, (one.name for one in others)),
+                name=unused_name(agent.name, (other.name for other in others)),
                 head_id=node_id,
                 version=1,
                 created_at=datetime.now(UTC),

@@ -48,17 +48,17 @@ async def made_grants(drafts: Sequence[GrantDraft], by: str, grants: Grants, dat
             resolved.append(await _grant(draft, by, database))
         except (InvalidParams, NotFound) as error:
             raise InvalidParams(f"Rule {number} is not accepted, so none was added: {error}") from error
-    made: list[Grant] = []
+    added: list[Grant] = []
     for grant in resolved:  # after all waits: another client may have added the same rule meanwhile
-        made.append(next((one for one in (*grants.all(), *made) if _content(one) == _content(grant)), grant))
-    return tuple(made)
+        added.append(next((other for other in (*grants.all(), *added) if _content(other) == _content(grant)), grant))
+    return tuple(added)
 
 
 async def covered_calls(grant: Grant, most: int, database: Database, paths: Paths) -> GrantCoveredResult:
     """Which of the newest recorded calls the grant decides, whatever other grants say."""
     if not 0 < most <= _MAX_CALLS:
         raise InvalidParams(f"most: {most}; from 1 to {_MAX_CALLS}.")
-    found: list[CoveredCall] = []
+    covered: list[CoveredCall] = []
     judged, until = 0, monotonic() + _JUDGING_TIMEOUT_S
     for started in await database.executions.newest_judged(most):
         task = await database.tasks.get(started.task_id)
@@ -71,7 +71,7 @@ async def covered_calls(grant: Grant, most: int, database: Database, paths: Path
             continue  # its folder is gone, or the tool does not take these arguments any more
         judged += 1
         if without.verdict != verdict.verdict:
-            found.append(
+            covered.append(
                 CoveredCall(
                     task_id=task.id,
                     conversation_id=task.conversation_id,
@@ -83,7 +83,7 @@ async def covered_calls(grant: Grant, most: int, database: Database, paths: Path
                     verdict=verdict.verdict,
                 )
             )
-    return GrantCoveredResult(judged=judged, calls=tuple(found))
+    return GrantCoveredResult(judged=judged, calls=tuple(covered))
 
 
 async def draft_grant(draft: GrantDraft, database: Database) -> Grant:
@@ -96,10 +96,10 @@ async def _grant(draft: GrantDraft, by: str, database: Database) -> Grant:
         raise InvalidParams(f"It has expired: {draft.expires_at.isoformat()}.")
     if draft.decision == "deny" and draft.tool in _NEEDED and draft.call == GrantedCall():
         raise InvalidParams(f"{draft.tool} cannot be denied: no task could end without it.")
-    known = ("", *NAMES, *(tool.name for tool in CONTROL_TOOLS)) if draft.decision == "deny" else NAMES
+    valid_tools = ("", *NAMES, *(tool.name for tool in CONTROL_TOOLS)) if draft.decision == "deny" else NAMES
     if holds_for_every_tool(draft.call):
-        known = ("", *known)
-    if draft.tool not in known:
+        valid_tools = ("", *valid_tools)
+    if draft.tool not in valid_tools:
         raise InvalidParams(f"There is no tool {draft.tool!r}; there are {', '.join(NAMES)}.")
     folder = Path(draft.call.folder or draft.call.path or draft.scope_id or "/")
     draft = await in_workspace(folder, partial(_resolved, draft), _CHECK_S)
@@ -163,11 +163,11 @@ def _judged(started: ExecutionStart, task: Task, grant: Grant, paths: Paths) -> 
             access,
             Path(task.workspace),
             "ask",
-            one.granted(started.tool, task.conversation_id, task.workspace),
+            context.granted(started.tool, task.conversation_id, task.workspace),
             paths.home,
-            denied=one.denied(started.tool, task.conversation_id, task.workspace),
+            denied=context.denied(started.tool, task.conversation_id, task.workspace),
         )
-        for one in ground
+        for context in ground
     )
     return without, verdict
 

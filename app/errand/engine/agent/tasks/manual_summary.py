@@ -61,13 +61,13 @@ async def edit_summary(params: SummaryEditParams, log: EventLog, database: Datab
         changed = msgspec.structs.replace(
             block, text=params.text.strip(), tokens_after=round(block.tokens_after * share)
         )
-        made = branch.draft("system", "user", (changed,))
-        branch.append(made)
+        summary_node = branch.draft("system", "user", (changed,))
+        branch.append(summary_node)
         branch.announce_head()
         await branch.save()
     finally:
         locks.release(agent.id)
-    return made
+    return summary_node
 
 
 async def _agent_on(summary: Node, database: Database) -> Agent:

@@ -94,8 +94,8 @@ async def _ask_about_calls(task: Task, database: Database, log: EventLog, paths:
 
     The user sees the calls of the stored reply, which are the ones that would run again.
     """
-    unfinished = [one.started for one in await database.executions.unfinished(task.id)]
-    started_calls = {one.call_id: one for one in unfinished if one.turn == task.step_count}
+    unfinished = [execution.started for execution in await database.executions.unfinished(task.id)]
+    started_calls = {start.call_id: start for start in unfinished if start.turn == task.step_count}
     agent = await database.agents.get(task.agent_id) if started_calls else None
     if agent is None or agent.head_id is None:
         return

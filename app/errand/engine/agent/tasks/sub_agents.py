@@ -84,9 +84,9 @@ async def sub_agent_target(
         thinking_level=parent.thinking_level,
     )
     # What the caller does not have itself, it cannot give.
-    given = common_tools(parent.tools, (await personality_of(None, caller, database)).tools, order.tools)
+    tools = common_tools(parent.tools, (await personality_of(None, caller, database)).tools, order.tools)
     target = TaskTarget(conversation, agent, personality, author="engine", caller=caller.name)
-    return target, params, replace(order, tools=given)
+    return target, params, replace(order, tools=tools)
 
 
 def as_sub_task(task: Task, order: SubAgentOrder, calling: Calling) -> Task:
@@ -123,9 +123,12 @@ async def _personality(order: SubAgentOrder, caller: Agent, database: Database) 
     if not order.personality:
         return await personality_of(None, caller, database)
     every = await database.personalities.all()
-    wanted = order.personality.casefold()
-    found = next((one for one in every if order.personality == one.id or one.name.casefold() == wanted), None)
-    if found is None:
-        names = ", ".join(one.name for one in every)
+    name = order.personality.casefold()
+    personality = next(
+        (candidate for candidate in every if order.personality == candidate.id or candidate.name.casefold() == name),
+        None,
+    )
+    if personality is None:
+        names = ", ".join(candidate.name for candidate in every)
         raise NotFound(f"There is no personality {order.personality[:100]!r}. There are: {names}.")
-    return found
+    return personality

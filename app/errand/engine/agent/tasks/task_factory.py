@@ -109,8 +109,8 @@ class TaskStarter:
         task = as_sub_task(task, order, calling)
         model = calling.model if task.own_key else self._models.open_again(task.model, task.api_base)
         branch = await publish_task(task, target, self._log, self._changes)
-        given = TextBlock(text=order.prompt, task_from=target.caller)
-        publish_message(task, (given,), branch, target)
+        order_block = TextBlock(text=order.prompt, task_from=target.caller)
+        publish_message(task, (order_block,), branch, target)
         await self._store(task)
         participants = await participants_of(target.agent, self._database)
         personality = with_sub_agent_prompt(task, target.personality)
@@ -175,16 +175,16 @@ class TaskStarter:
         conversation = await self._database.conversations.get(task.conversation_id)
         assert conversation is not None, "it holds the task"
         participants = await participants_of(agent, self._database)
-        kept = conversation.kept
-        path = await recent_path(self._database.nodes, agent.head_id, kept)
+        kept_ids = conversation.kept
+        path = await recent_path(self._database.nodes, agent.head_id, kept_ids)
         personality = with_sub_agent_prompt(task, participants.with_introduction(personality))
         await self._check_branch(task, path)
-        turn = await self._open_turn(task, path, kept, participants)
+        turn = await self._open_turn(task, path, kept_ids, participants)
         task = msgspec.structs.replace(with_status(task, "running"), activity="resumed", own_key=False, pausing=False)
         branch = BranchWriter(agent, self._log)
         if turn is None:
             self._asks.drop_task(task.id)
-        history = turn.history if turn is not None else await branch_messages(path, kept, participants.as_messages)
+        history = turn.history if turn is not None else await branch_messages(path, kept_ids, participants.as_messages)
         stored = turn.stored if turn is not None else 0
         prompt = await self._database.prompts.of_task(task.id)
         run = self._build(task, branch, personality, model, history, stored, participants.as_messages, turn)
@@ -216,9 +216,9 @@ class TaskStarter:
     async def _history(
         self, leaf_id: str | None, target: TaskTarget, participants: Participants
     ) -> tuple[ModelMessage, ...]:
-        kept = target.conversation.kept
-        path = await recent_path(self._database.nodes, leaf_id, kept)
-        return await branch_messages(path, kept, participants.as_messages)
+        kept_ids = target.conversation.kept
+        path = await recent_path(self._database.nodes, leaf_id, kept_ids)
+        return await branch_messages(path, kept_ids, participants.as_messages)
 
     async def _new_task(self, params: TaskStartParams, target: TaskTarget) -> Task:
         """It begins in the folder in which the conversation's last task has ended."""
@@ -320,8 +320,10 @@ class TaskFactory:
 
     async def sub_agent(self, order: SubAgentOrder, calling: Calling) -> TaskStart:
         """The task of a sub-agent. Raises `NotFound` or `InvalidParams` for a wrong order."""
-        target, params, given = await sub_agent_target(order, calling, self._database)
-        return TaskStart(target.agent, lambda agent: self._starter.sub_agent(params, target, agent, given, calling))
+        target, params, allowed_order = await sub_agent_target(order, calling, self._database)
+        return TaskStart(
+            target.agent, lambda agent: self._starter.sub_agent(params, target, agent, allowed_order, calling)
+        )
 
     async def resumed(self, task: Task) -> TaskStart:
         if task.status != "interrupted":

@@ -75,7 +75,7 @@ async def with_personality(agent: Agent, personality: Personality, database: Dat
     """The agent with this personality, its name and colour if it changes. Stored with the agent's next update."""
     if agent.personality_id == personality.id:
         return agent
-    others = [one.name for one in await database.agents.list(agent.conversation_id) if one.id != agent.id]
+    others = [other.name for other in await database.agents.list(agent.conversation_id) if other.id != agent.id]
     name = unused_name(personality.name, others)
     return msgspec.structs.replace(agent, personality_id=personality.id, name=name, color=personality.color)
 
@@ -114,12 +114,12 @@ async def publish_target(target: TaskTarget, log: EventLog, changes: Conversatio
 
 
 async def _stored_conversation(conversation_id: str, params: TaskStartParams, database: Database) -> Conversation:
-    found = await database.conversations.get(conversation_id)
-    if found is None:
+    conversation = await database.conversations.get(conversation_id)
+    if conversation is None:
         raise NotFound(f"There is no conversation {conversation_id!r}.")
     if params.workspace is None:
-        await _check_workspace(found)
-    return found
+        await _check_workspace(conversation)
+    return conversation
 
 
 async def _choice(params: TaskStartParams, redact: Callable[[str], str]) -> Callable[[Conversation], Conversation]:

@@ -76,17 +76,17 @@ class ConversationTitles:
     async def shorten(self, ended: Task) -> None:
         """Give the conversation of a task that has ended a short title, if it has a long one."""
         name = self._model()
-        found = await self._unnamed(ended.conversation_id)
-        if found is None or reached_limit(await self._daily_budget.uses()) is not None:
+        conversation = await self._unnamed(ended.conversation_id)
+        if conversation is None or reached_limit(await self._daily_budget.uses()) is not None:
             return
         try:
             async with asyncio.timeout(_TITLE_TIMEOUT_S):
-                title = await self._ask(name, found, ended)
+                title = await self._ask(name, conversation, ended)
         except (EngineError, TimeoutError) as error:
             _logger.info("no title from %s: %s", name, str(error) or type(error).__name__)
             return
-        if title and title != found.title:
-            await self._rename(ended.conversation_id, found, title)
+        if title and title != conversation.title:
+            await self._rename(ended.conversation_id, conversation, title)
 
     async def _unnamed(self, conversation_id: str) -> _Unnamed | None:
         await self._log.flush()

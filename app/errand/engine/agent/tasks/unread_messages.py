@@ -39,9 +39,9 @@ class UnreadMessages:
         """Queue a message for a running task."""
         if not params.text.strip() and not params.attachments:
             raise InvalidParams("The text is empty.")
-        known = await self._running.find_task(params.task_id)
-        if known is not None and await self._is_queued_or_read(known, params.queued_id):
-            return known
+        task = await self._running.find_task(params.task_id)
+        if task is not None and await self._is_queued_or_read(task, params.queued_id):
+            return task
         run = await self._running.require(params.task_id)
         entry = Queued(
             id=params.queued_id or new_id("queued"),

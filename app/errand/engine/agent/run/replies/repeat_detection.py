@@ -206,9 +206,14 @@ class RepeatDetector(Feature):
 
     def _begin(self, call_id: str, tool: str, arguments: JsonObject) -> None:
         self._add(call_id, tool, arguments, is_made=False)
-        found = list(self._recent.repetitions())
-        self._due = next((one for one in found if one.is_first and one.count % _ASK_EVERY == 0), None)
-        hint = next((one for one in found if one.is_last and one.count == _HINT_AT), None)
+        repetitions = list(self._recent.repetitions())
+        self._due = next(
+            (repetition for repetition in repetitions if repetition.is_first and repetition.count % _ASK_EVERY == 0),
+            None,
+        )
+        hint = next(
+            (repetition for repetition in repetitions if repetition.is_last and repetition.count == _HINT_AT), None
+        )
         if hint is not None:
             self._hints[call_id] = hint
 
@@ -229,8 +234,8 @@ class RepeatDetector(Feature):
             self._recent.reset()
             return
         # The arguments of a truncated call depend on the output limit: they cannot be compared.
-        shown = _CUT if self._is_cut else msgspec.json.encode(arguments, order="deterministic").decode()
-        self._recent.add(_Call(call_id, f"{tool} {shown}", is_made))
+        arguments_text = _CUT if self._is_cut else msgspec.json.encode(arguments, order="deterministic").decode()
+        self._recent.add(_Call(call_id, f"{tool} {arguments_text}", is_made))
 
     def _publish_remark(self) -> None:
         """Publish the notice. Call it at the start of a turn: later it would separate a reply from its results."""

@@ -82,11 +82,11 @@ class StreamingReply:
         """Reset; returns the id of the node if it entered the tree."""
         if self._timer is not None:
             self._timer.cancel()
-        shown = self._node.id if self._node is not None else None
+        node_id = self._node.id if self._node is not None else None
         self._node, self._timer, self._partial, self._length = None, None, AssistantMessage(), 0
         self._offsets.clear()
         self._pending_deltas.clear()
-        return shown
+        return node_id
 
     def _save(self) -> None:
         self._timer = None
