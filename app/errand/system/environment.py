@@ -49,7 +49,7 @@ def is_from_terminal() -> bool:
 
 
 def terminal_folder() -> str:
-    """Where a terminal started this process; "" for the home folder and the root, which say nothing about the work."""
+    """Return the folder where a terminal started this process; "" for the home folder and the root."""
     try:
         folder = Path.cwd()
     except OSError:  # it was deleted

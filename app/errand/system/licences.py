@@ -115,7 +115,7 @@ def _licence_files(one: Distribution) -> Iterator[str]:
 
 
 def _licence(one: _Installed, texts: tuple[str, ...]) -> str:
-    """What is declared: an SPDX expression, a short name, or a classifier; else what the text begins with."""
+    """Return what is declared: an SPDX expression, a short name, or a classifier; else what the text begins with."""
     for declared in (one.field("License-Expression"), one.field("License")):
         if declared and "\n" not in declared and len(declared) <= _MAX_NAME_LENGTH:
             return declared

@@ -38,7 +38,7 @@ class Paths:
 
     @property
     def replaced(self) -> Path:
-        """What tasks replaced in files, named by its hash, to undo changes."""
+        """The file of what tasks replaced in files, named by its hash, to undo changes."""
         return self.home / "replaced"
 
     @property
@@ -76,7 +76,7 @@ class Paths:
 
     @property
     def skills(self) -> Path:
-        """Where installed skills come from, and which skills are switched off."""
+        """The file that says where installed skills come from, and which skills are switched off."""
         return self.home / "skills.json"
 
     @property

@@ -30,7 +30,7 @@ _SYSTEM_FOLDERS = ("/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/proc", "
 
 
 def real_path(path: str | os.PathLike[str]) -> str:
-    """As `os.path.realpath`, which asks about each component by itself: Linux knows where an open file is."""
+    """Return `os.path.realpath` without a question about each component: Linux knows where an open file is."""
     try:
         file = os.open(path, os.O_PATH | os.O_CLOEXEC) if sys.platform == "linux" else None
     except (OSError, ValueError):
@@ -89,7 +89,7 @@ def read_regular(path: Path, most: int, *, follow_links: bool = True) -> bytes:
 
 
 def read_listed(path: str, most: int) -> bytes:
-    """As `read_regular`, for a path that a listing of its folder has just called a regular file; no link is followed.
+    """Read a path that a listing of its folder has just called a regular file; no link is followed. See `read_regular`.
 
     A walk through many files takes half the time by it.
     """

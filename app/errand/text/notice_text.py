@@ -170,7 +170,7 @@ def signal_text(number: int) -> str:
 
 
 def exit_text(code: int) -> str:
-    """How a command ended by itself: `exit code 3`, `killed by SIGSEGV (11)` for a negative code."""
+    """Say how a command ended by itself: `exit code 3`, `killed by SIGSEGV (11)` for a negative code."""
     if code < 0:
         return tr("killed by {signal}").format(signal=signal_text(-code))
     return tr("exit code {code}").format(code=code)
@@ -236,7 +236,7 @@ def _bytes(number: int) -> str:
 
 
 def limit_text(limit: LimitKind, value: float) -> str:
-    """That a limit is used up."""
+    """Say that a limit is used up."""
     match limit:
         case "turns":
             return trn("The limit of {n} turn is reached.", "The limit of {n} turns is reached.", round(value))

@@ -26,5 +26,5 @@ def _pattern(own: str) -> re.Pattern[str]:
 
 
 def reason(error: Exception) -> str:
-    """What an error says to a person: for one of the system without its number, such as `No such file or directory`."""
+    """Return the text of an error for a person; without the number of an error of the system."""
     return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)

@@ -169,7 +169,7 @@ class Redactor:
         return "".join((*parts, text[copied_to:])) if parts else text, ""
 
     def _starts(self, text: str) -> list[int]:
-        """Where a secret may begin: with its head, with an escape within its head, or cut off by the text's end."""
+        """Return where a secret may begin: its head, an escape within its head, or the cut end of the text."""
         starts = [start for head in self._heads if head in text for start in find_all(head, text)]
         tail = max(len(text) - _MIN_SECRET, 0)
         starts += [start for start in range(tail, len(text)) if text[start:] in self._beginnings]

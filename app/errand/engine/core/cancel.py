@@ -10,7 +10,7 @@ from errand.system.listeners import Listeners
 
 @dataclass(frozen=True, slots=True)
 class StopCause:
-    """What set a cancel signal. `by` is the user who stopped the task.
+    """The cause of a cancel signal. `by` is the user who stopped the task.
 
     `closed`: the model was closed; `cancelled`: the asyncio task of the run was cancelled, or nothing more is known.
     """

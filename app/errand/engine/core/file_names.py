@@ -97,7 +97,7 @@ def is_secret(path: str) -> bool:
 
 
 def is_secret_name(name: str) -> bool:
-    """As `is_secret`, for a file or folder by its name alone."""
+    """Return whether a file or folder is secret by its name alone; see `is_secret`."""
     plain = plain_name(name)
     return plain in _SECRET_FOLDERS or _is_secret_name(plain)
 

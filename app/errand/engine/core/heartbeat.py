@@ -42,7 +42,7 @@ class Heartbeat:
         return asyncio.SelectorEventLoop(_BeatingSelector(self))
 
     def watch(self, wake: Callable[[], None]) -> None:
-        """From now on, call `wake` whenever the loop starts an iteration while the watchdog does not check."""
+        """Call `wake` from now on whenever the loop starts an iteration while the watchdog does not check."""
         self._wake = wake
         self._page[_IS_WATCHED] = 0
 

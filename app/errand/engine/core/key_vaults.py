@@ -114,7 +114,7 @@ class KeyringVault:
                 self._backend.delete_password(_SERVICE, provider)
 
     def works(self) -> bool:
-        """Whether a written value can be read back."""
+        """Return whether a written value can be read back."""
         try:
             self.set(_PROBE, "works")
             works = self.get(_PROBE) == "works"

@@ -51,7 +51,7 @@ def proxy_of(url: str) -> str | None:
 
 
 def tls_context(ca_file: str) -> ssl.SSLContext | Literal[True]:
-    """What aiohttp takes as `ssl`: the system's authorities and those of `ca_file`, a PEM file; empty for none.
+    """Return what aiohttp takes as `ssl`: the system's authorities and those of `ca_file`, a PEM file; empty for none.
 
     SSL_CERT_FILE and SSL_CERT_DIR replace the system's. Where Python finds none at all, those of certifi are used.
     Raises `UnusableRoute` for a file that cannot be read or holds no certificate.

@@ -50,7 +50,7 @@ def _ignore() -> None:
 
 
 def hand_over(work: Callable[[], T], result: "asyncio.Future[T]", on_abandoned: Callable[[], None] = _ignore) -> None:
-    """In a thread: call `work` and settle `result` in its event loop.
+    """Call `work` in a thread and settle `result` in its event loop.
 
     Calls `on_abandoned` there instead if the caller has stopped waiting.
     """
@@ -64,7 +64,7 @@ def hand_over(work: Callable[[], T], result: "asyncio.Future[T]", on_abandoned: 
 
 
 def _raisable(error: BaseException) -> BaseException:
-    """What a coroutine that waits can raise for `error`.
+    """Return what a coroutine that waits can raise for `error`.
 
     A future refuses `StopIteration`, and would never be settled; `CancelledError` would look as if the caller had been
     cancelled.

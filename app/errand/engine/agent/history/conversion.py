@@ -99,7 +99,7 @@ def with_recalled(message: UserMessage | ToolResultMessage, recall: RecallBlock)
 
 
 def _add_recalled(messages: list[ModelMessage], recall: RecallBlock) -> None:
-    """To the message that it was recalled for: some providers refuse two messages of a user in a row."""
+    """Add it to the message that it was recalled for: some providers refuse two messages of a user in a row."""
     if messages and not isinstance(message := messages[-1], AssistantMessage):
         messages[-1] = with_recalled(message, recall)
 

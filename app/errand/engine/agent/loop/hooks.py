@@ -58,7 +58,7 @@ class FinishedCall:
 
 @dataclass(frozen=True, slots=True)
 class ResultChange:
-    """What to replace in a result; None leaves a field as it is."""
+    """A change of a result; None leaves a field as it is."""
 
     content: tuple[UserContent, ...] | None = None
     details: JsonObject | None = None

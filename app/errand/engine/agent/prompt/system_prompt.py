@@ -79,7 +79,7 @@ def _unread_remarks(file: Path, found: bytes | None) -> tuple[PromptRemark, ...]
 
 
 def facts_part(context: PromptContext) -> PromptPart | None:
-    """Those that a person pinned; over the limit without the oldest."""
+    """Return the facts that a person pinned; over the limit without the oldest."""
     room, chosen = MAX_FACT_TOKENS * CHARACTERS_A_TOKEN, list[Fact]()
     for fact in reversed(context.facts):
         room -= len(fact.text)

@@ -14,7 +14,7 @@ def prompt_text(name: str) -> str:
 
 
 def engine_message(kind: EngineMessageKind) -> UserMessage:
-    """What the engine says to the agent during a task."""
+    """Return a message of the engine to the agent during a task."""
     return UserMessage((Text(prompt_text(kind)),), kind=kind)
 
 

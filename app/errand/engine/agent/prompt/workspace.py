@@ -56,7 +56,7 @@ def workspace_folders(workspace: Path, home: Path) -> tuple[Path, ...]:
 
 
 def read_inside(file: Path, folder: Path, most: int) -> bytes | None:
-    """At most `most` + 1 bytes; None if there is no such file, or if a link leads out of the folder."""
+    """Read at most `most` + 1 bytes; None if there is no such file, or if a link leads out of the folder."""
     try:
         real = file.resolve(strict=True)
         return read_beginning(real, most + 1, follow_links=False) if real.is_relative_to(folder) else None

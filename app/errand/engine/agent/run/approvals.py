@@ -212,7 +212,7 @@ class Approvals(Feature):
         return used[-1] if used else _BY_RULE
 
     def _remember(self, ask: Ask, tool: str, offers: tuple[GrantOffer, ...]) -> None:
-        """What the person chose among the offers that were shown, unless it is none of today's `offers`."""
+        """Apply what the person chose among the offers on the card, unless it is not one of today's `offers`."""
         shown_offers = ask.approval.offers if ask.approval is not None else ()
         if ask.remember == "once" or ask.offer >= len(shown_offers) or shown_offers[ask.offer] not in offers:
             return

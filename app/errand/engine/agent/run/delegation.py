@@ -33,7 +33,7 @@ class SubAgentRunner(Protocol):
     def stop_sub_agent(self, task_id: str, by: str) -> None: ...
 
     def delegation_of(self, task_id: str | None) -> "Delegation | None":
-        """Of a running task."""
+        """Return the delegation of a running task."""
         ...
 
 

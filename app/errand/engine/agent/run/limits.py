@@ -29,7 +29,7 @@ _KINDS: tuple[DayLimitKind, ...] = ("day_money", "day_tokens")
 
 @dataclass(frozen=True, slots=True)
 class TaskLimits:
-    """What a task may use before it asks; None means no limit."""
+    """The limits that a task reaches before it asks; None means no limit."""
 
     turns: int
     minutes: float | None = None

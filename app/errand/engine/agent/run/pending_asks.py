@@ -268,7 +268,7 @@ def _is_same(ask: Ask, other: Ask) -> bool:
 
 
 def _content(ask: Ask) -> tuple[object, ...]:
-    """What a person decided about; not what else was offered and explained, which depends on other rules too."""
+    """Return what a person decided about, without other offers and explanations, which depend on other rules too."""
     approval = ask.approval
     if approval is not None:
         approval = msgspec.structs.replace(approval, offers=(), explained="", modes=(), remembered=None, grantable=None)

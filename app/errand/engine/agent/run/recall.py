@@ -45,7 +45,7 @@ class MemorySource(Protocol):
     async def recall(
         self, message: str, cancel: CancelSignal, without: tuple[str, ...], skip: Callable[[MemoryItem], bool]
     ) -> tuple[MemoryItem, ...]:
-        """What seems to bear on a message, best first, within the budget that the settings give.
+        """Return the entries that bear on a message, best first, within the budget that the settings give.
 
         Nothing of the conversations `without`, nor what `skip` names.
         """
@@ -53,7 +53,7 @@ class MemorySource(Protocol):
 
 
 class RunningRecalls:
-    """What running tasks found in memory, so that nothing is forgotten while one has it, and none gets it meanwhile.
+    """The recalls of running tasks: no task gets what is being forgotten.
 
     The result of a search is stored when all calls of its turn have ended; until then only its task has it.
     """
@@ -80,14 +80,14 @@ class RunningRecalls:
         return item.node_id not in self._forgotten and item.conversation_id not in self._under_way
 
     def conversations_with(self, is_meant: Callable[[MemoryItem], bool]) -> frozenset[str]:
-        """Those in which a running task has found such an entry."""
+        """Return the conversations in which a running task has found such an entry."""
         return frozenset(
             recall.conversation_id for recall in self._tasks if recall.is_running and any(map(is_meant, recall.found))
         )
 
     @contextmanager
     def forgetting(self, conversation_ids: frozenset[str], node_ids: frozenset[str]) -> Generator[None]:
-        """From now on no task gets these nodes; inside, none gets anything of their conversations, nor their titles."""
+        """Give no task these nodes any more and, inside, nothing of their conversations, nor their titles."""
         self._forgotten |= node_ids
         self._under_way = conversation_ids
         self._changes += 1
@@ -136,7 +136,7 @@ class TaskRecall(Feature):
         return self._state.task.ended_at is None
 
     async def find(self, params: MemorySearchParams, cancel: CancelSignal) -> MemorySearchResult:
-        """For the tool: all but what this task itself said. Raises `ToolError` where recall is switched off."""
+        """Search for the tool, without what this task itself said. Raises `ToolError` where recall is switched off."""
         task = self._state.task
         source = await self._allowed_source()
         if source is None:

@@ -155,7 +155,7 @@ class StopPolicy(Feature):
         return reached_limit(self._uses())
 
     def limits_left(self) -> TaskLimits:
-        """What is left of each limit, at least one turn."""
+        """Return what is left of each limit, at least one turn."""
         left = {use.kind: max(use.limit - use.used, 0.0) for use in self._uses()}
         tokens = left.get("tokens")
         return TaskLimits(

@@ -72,7 +72,7 @@ def _has_tool(task: Task, name: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelDependencies:
-    """What tasks need to know of models. `open` opens another one for a tool; without it there is none but the task's.
+    """The facts about models that tasks need. `open` opens another model, for a tool that asks one.
 
     `has_price` and `window_of` take the id of a model, which may have no known price and no known window.
     """
@@ -85,7 +85,7 @@ class ModelDependencies:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolDependencies:
-    """What the tools of all tasks share. `replace` may replace a task's tools, as a replay does.
+    """The parts that the tools of all tasks share. `replace` may replace a task's tools, as a replay does.
 
     Without `servers` there are no tools of other programs.
     """
@@ -100,7 +100,7 @@ class ToolDependencies:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryDependencies:
-    """What tasks are told of earlier ones: the facts, and what `source` has on a message."""
+    """The memory of earlier tasks: pinned facts, and the `source` of what bears on a message."""
 
     facts: Facts
     source: MemorySource | None = None

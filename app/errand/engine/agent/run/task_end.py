@@ -29,7 +29,7 @@ _SUMMARISED = "What was said before is summarised for the model."
 
 @dataclass(frozen=True, slots=True)
 class TaskEnd:
-    """How a task ends: its status and reason, its error, and the notice in the conversation.
+    """The end of a task: its status and reason, its error, and the notice in the conversation.
 
     `resumes`: the next engine resumes the interrupted task by itself.
     """
@@ -112,7 +112,7 @@ class TaskConclusion:
         return ""
 
     def _completion_kind(self) -> Completion:
-        """How the completion was determined (docs/decisions/0003)."""
+        """Return how the task was completed (docs/decisions/0003)."""
         task = self._state.task
         if task.refused_calls and not task.acting_calls and task.approve != "plan":  # there it ends with a plan
             return "refused"

@@ -68,7 +68,7 @@ class SandboxFactory:
         return CommandSandbox(profile, judge, self.sessions.get(task.conversation_id, Loopback, Loopback))
 
     def for_server(self, folder: Path, owner: str, environment: Mapping[str, str]) -> CommandSandbox | None:
-        """For an MCP server that works in `folder`: like that of commands with the network."""
+        """Return the sandbox of an MCP server that works in `folder`: like that of commands with the network."""
         values = self.settings.values
         if not is_sandboxed(values.command_sandbox):
             return None

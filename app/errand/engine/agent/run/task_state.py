@@ -160,7 +160,7 @@ class TaskState:
         return bool(self._tools) and all(tool == TaskTool.name for tool in self._tools.values())
 
     def set_delegated(self, usage: Usage, turns: int, *, all_wait: bool) -> None:
-        """What sub-agents have used; the next change publishes it.
+        """Set what sub-agents have used; the next change publishes it.
 
         `all_wait`: they all wait for a person or are paused, which is no work of this task either.
         """

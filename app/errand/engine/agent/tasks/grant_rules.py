@@ -55,7 +55,7 @@ async def made_grants(drafts: Sequence[GrantDraft], by: str, grants: Grants, dat
 
 
 async def covered_calls(grant: Grant, most: int, database: Database, paths: Paths) -> GrantCoveredResult:
-    """Which of the newest recorded calls the grant decides, whatever other grants say."""
+    """Return which of the newest recorded calls the grant decides, whatever other grants say."""
     if not 0 < most <= _MAX_CALLS:
         raise InvalidParams(f"most: {most}; from 1 to {_MAX_CALLS}.")
     covered: list[CoveredCall] = []

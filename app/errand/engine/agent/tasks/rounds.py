@@ -160,7 +160,7 @@ def _round_end(task: Task, speaker: Agent, agent: Agent, so_far: SpeakingRound, 
 
 
 def _budget_left(task: Task) -> float | None:
-    """What is left of the budget, which covers the whole round; None without a budget."""
+    """Return what is left of the budget, which covers all replies of the round; None without a budget."""
     budget = (task.allowance and task.allowance.budget_usd) or task.budget_usd
     return max(budget - (task.usage.cost_usd or 0.0), 0.0) if budget is not None else None
 

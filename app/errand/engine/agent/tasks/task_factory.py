@@ -91,7 +91,7 @@ class TaskStarter:
         return StartedTask(run, user_message(message))
 
     def _about_model(self, task: Task, chosen: ThinkingLevel | None) -> Iterator[ReplyNotice]:
-        """What the model cannot be held to: the budget, and once for each conversation the chosen thinking level."""
+        """Yield notices on a budget or, once for each conversation, a thinking level without effect."""
         if task.budget_usd is not None and not self._models.has_price(task.model):
             yield UnknownPrice(model=task.model)
         if chosen is None or (task.conversation_id, task.model, chosen) in self._told:

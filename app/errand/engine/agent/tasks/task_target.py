@@ -123,7 +123,7 @@ async def _stored_conversation(conversation_id: str, params: TaskStartParams, da
 
 
 async def _choice(params: TaskStartParams, redact: Callable[[str], str]) -> Callable[[Conversation], Conversation]:
-    """What the person chose for a stored conversation together with the task."""
+    """Return the changes of a stored conversation that the person chose together with the task."""
     folder = None if params.workspace is None else await workspace_folder(params.workspace)
 
     def choose(conversation: Conversation) -> Conversation:
@@ -225,7 +225,7 @@ async def _check_workspace(conversation: Conversation) -> None:
 
 
 def _title(params: TaskStartParams, redact: Callable[[str], str]) -> str:
-    """From the prompt, or from the first attachment if the prompt is empty."""
+    """Make a title from the prompt, or from the first attachment if the prompt is empty."""
     return title_of(params.prompt if params.prompt.strip() else Path(params.attachments[0]).name, redact)
 
 

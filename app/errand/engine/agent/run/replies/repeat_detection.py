@@ -97,12 +97,12 @@ class _RecentCalls:
                     self._matches[period] = min(self._matches[period], len(self._calls) - 1 - later)
 
     def is_changed(self, call_id: str, period: int) -> bool:
-        """Whether the call's result differs from the one a round earlier; never for equal calls in a row."""
+        """Return whether the result differs from the one a round earlier; False for equal calls in a row."""
         at = self._find(call_id)
         return period > 1 and at is not None and self._differs(at, period)
 
     def repetitions(self) -> Iterator[_Repetition]:
-        """Those of the newest call, for each period. A cycle is made of different calls."""
+        """Yield the repetitions that end with the newest call. A cycle is made of different calls."""
         for period in _PERIODS:
             matches, calls = self._matches[period], self._calls[-period:]
             if matches < period or (period > 1 and len({call.text for call in calls}) == 1):
