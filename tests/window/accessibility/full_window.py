@@ -116,7 +116,7 @@ async def _furnish(home: Path, window: MainWindow, engine: StoreEngine, theme: T
     for task in (asking, approving):
         await parts.watcher.ask(task.id)
     serving = await parts.watcher.end((await parts.start("Serve")).id)
-    commands = parts.services.sessions.find(serving.conversation_id, BackgroundCommands)
+    commands = parts.services.tools.sessions.find(serving.conversation_id, BackgroundCommands)
     assert commands is not None and commands.commands()[0].ended_at is None, results(parts.watcher.nodes())
     for change in (
         ConversationChangeParams(conversation_id=old.conversation_id, archived=True),
