@@ -280,7 +280,7 @@ class ComparedBranchView(QWidget):
 
 
 def state_text(task: Task | None, streams: StreamingKind, *, has_rows: bool) -> str:
-    """What a branch does, in words; of a failed task why."""
+    """Return what a branch does; for a failed task, why it failed."""
     if task is None:
         return ""
     writing = _WRITING[streams] if has_rows else tr("Waiting for the model")

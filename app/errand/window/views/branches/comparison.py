@@ -145,7 +145,7 @@ class ComparisonColumns(QWidget):
         self._scroll_others()
 
     def _scroll_others(self) -> None:
-        """To where the column is that was scrolled last."""
+        """Scroll all columns to the position of the one that was scrolled last."""
         if not self.together.isChecked() or self.is_narrow:
             return
         share = self._views[self._scrolled].transcript.scroll_share

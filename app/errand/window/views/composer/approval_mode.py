@@ -177,7 +177,7 @@ class ApprovalModeDialog(FramelessDialog):
             self.chosen.emit(mode)
 
     def _fit(self, bottom: int) -> None:
-        """As high as its content, above `bottom`."""
+        """Resize to the height of the content, with the lower edge at `bottom`."""
         layout = self.layout()
         assert layout is not None
         layout.activate()

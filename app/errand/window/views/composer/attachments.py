@@ -183,7 +183,7 @@ class AttachmentsView(QScrollArea):
         self.changed.emit()
 
     def _fit(self) -> None:
-        """As high as a chip, plus the scroll bar if the chips exceed the width."""
+        """Resize to the height of a chip, plus the scroll bar if the chips exceed the width."""
         size = self._inner.sizeHint()
         bar = self.horizontalScrollBar().sizeHint().height() if size.width() > self.width() else 0
         self.setFixedHeight(size.height() + bar)

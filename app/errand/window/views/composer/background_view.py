@@ -144,7 +144,7 @@ class BackgroundView(QWidget):
 
     @property
     def rows(self) -> tuple[BackgroundRowView, ...]:
-        """From the top."""
+        """Return the rows from the top."""
         return tuple(self._rows.values())
 
     def show_commands(self) -> None:

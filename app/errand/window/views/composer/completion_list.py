@@ -50,7 +50,7 @@ class CompletionListView(QFrame):
         raise NotImplementedError
 
     def items(self, start: int) -> list[QListWidgetItem]:
-        """What is offered for the text between `start` and the cursor."""
+        """Return the items for the text between `start` and the cursor."""
         raise NotImplementedError
 
     def choose(self, item: QListWidgetItem | None) -> None:

@@ -246,7 +246,7 @@ class QueueView(QScrollArea):
 
     @property
     def rows(self) -> tuple[QueuedMessageView, ...]:
-        """From the top."""
+        """Return the rows from the top."""
         return tuple(self._rows.values())
 
     def cancel_edit(self) -> bool:
@@ -299,7 +299,7 @@ class QueueView(QScrollArea):
                 self._store.edit(queued_id, changed)
 
     def _fit(self) -> None:
-        """As high as the content, up to four lines plus open editors."""
+        """Resize to the height of the content, up to four lines plus open editors."""
         heights = [_height(row) for row in self.rows]
         editors = sum(_height(row) for row in self.rows if row.is_editing)
         line = min(heights, default=0)

@@ -211,7 +211,7 @@ class TaskOptionsView(QWidget):
         return [part for part in parts if part]
 
     def _collapse_buttons(self) -> None:
-        """If the space is too small, hide texts, the least important first; the icons stay."""
+        """Hide texts that do not fit, the least important first; the icons stay."""
         order = (self.more_button, self.folder_button, self.model_button)
         labels = {button: self._words[button] for button in order} | self._approval_mode.words
         for button, text in labels.items():

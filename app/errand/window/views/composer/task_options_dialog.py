@@ -165,7 +165,7 @@ class TaskOptionsDialog(FramelessDialog):
         self._change(replace(self._options, thinking_level=levels[index]))
 
     def _fit(self) -> None:
-        """As high as its content; the lower edge stays."""
+        """Resize to the height of the content; the lower edge stays."""
         bottom = self.y() + self.height()
         layout = self.layout()
         assert layout is not None

@@ -134,7 +134,7 @@ class TodoView(QWidget):
         self._fit()
 
     def _fit(self) -> None:
-        """As high as the list, up to seven lines; a longer one scrolls, also with the keyboard."""
+        """Resize to the height of the list, up to seven lines. A longer list scrolls, also with the keyboard."""
         height = self._rows[0].sizeHint().height()
         self.scroll_area.setFixedHeight(height * min(len(self._rows), _MAX_LINES))
         scrolls = len(self._rows) > _MAX_LINES

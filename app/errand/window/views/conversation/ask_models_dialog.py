@@ -181,7 +181,7 @@ class AskModelsDialog(QDialog):
 
     @property
     def note(self) -> str:
-        """What the line beside the buttons says."""
+        """The text of the line beside the buttons."""
         return self._count.full_text
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:

@@ -144,7 +144,7 @@ class UnhandledKeys(QObject):
 
 
 def go_to_composer(event: QKeyEvent, composer: ComposerView) -> bool:
-    """For keys pressed outside of the conversation: Esc goes to the composer, text is typed there; False for others."""
+    """Handle a key pressed outside of the conversation: Esc goes to the composer, text is typed there. Else False."""
     if event.key() == Qt.Key.Key_Escape:
         composer.setFocus()
         return True

@@ -169,7 +169,7 @@ class SidePanelsView(QSplitter):
         return (*self.tree.panes, *self.review.panes)
 
     def set_side_by_side(self, is_side_by_side: bool) -> None:
-        """How diffs are shown, now or once the review is opened."""
+        """Set how diffs are shown, now or once the review is opened."""
         self._is_side_by_side = is_side_by_side
         if self.review.is_made:
             self.review.panel.set_side_by_side(is_side_by_side)

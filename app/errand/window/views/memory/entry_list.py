@@ -115,7 +115,7 @@ class EntryListView(QListView):
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """What is shown of each loaded entry."""
+        """The line of each loaded entry."""
         return tuple(str(self._model.index(row, 0).data()) for row in range(self._model.rowCount()))
 
     def select(self, row: int) -> None:

@@ -141,7 +141,7 @@ class FactsPageView(QWidget):
             self._focus(focused)
 
     def _focus(self, fact_id: str) -> None:
-        """Of a fact that is gone, the focus goes to the button above the list."""
+        """Focus the row of a fact; for a fact that is gone, the button above the list."""
         if (view := self._views.get(fact_id)) is not None:
             view.focus_edit()
         else:

@@ -42,7 +42,7 @@ def origin_line(what: str, item: MemoryItem) -> str:
 
 
 def origin_text(fact: Fact) -> str:
-    """Where the fact holds, who added it and when."""
+    """Return where the fact holds, who added it and when."""
     match fact.scope:
         case "always":
             where = tr("Always")
@@ -59,7 +59,7 @@ def origin_text(fact: Fact) -> str:
 
 
 def forget_question(found: MemoryPreviewForgetResult) -> str:
-    """What would go for good."""
+    """Return the question about what would be forgotten for good."""
     parts = ", ".join(removed_parts(found.removes))
     if not parts:
         return tr("Its text was already forgotten. Remove what memory and search may still have of it?")
@@ -71,7 +71,7 @@ def forget_question(found: MemoryPreviewForgetResult) -> str:
 
 
 def forget_result(gone: MemoryForgetResult) -> str:
-    """What went, and what is not reached."""
+    """Return what was forgotten, and what could not be reached."""
     return "\n".join((forgotten_text(gone), *remarks(gone)))
 
 

@@ -97,7 +97,7 @@ class DiffEdit(QPlainTextEdit):
             self.verticalScrollBar().setValue(rows[0][0])
 
     def top_of(self, hunk: int) -> float | None:
-        """Where the visible part of a hunk begins, in the viewport; None if it is not in sight."""
+        """Return the top of the visible part of a hunk in the viewport; None if it is out of sight."""
         for visible_block in plain_text_blocks(self):
             line = self._line_in(visible_block.block.blockNumber())
             if line is not None and line.hunk == hunk:
@@ -138,7 +138,7 @@ class DiffEdit(QPlainTextEdit):
         return super().viewportEvent(event)
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
-        """By the mouse for the line under it, which gets the cursor; by the keyboard for the line at the cursor."""
+        """Open the menu for the line under the mouse, which gets the cursor, or for the line at the cursor."""
         if event.reason() == QContextMenuEvent.Reason.Mouse and not self.textCursor().hasSelection():
             self.go_to(self.cursorForPosition(event.pos()).blockNumber())
         self.menu_requested.emit(event, self.line)

@@ -173,7 +173,7 @@ class DiffPane(QWidget):
         edit.updateRequest.connect(self._place_button)
 
     def _place_button(self) -> None:
-        """At the hunk under the pointer, else at the one at the cursor; hidden if that is out of sight."""
+        """Move the button to the hunk under the pointer or at the cursor; hide it if that is out of sight."""
         edit = self.main
         hunk_index = self._hovered if self._hovered >= 0 else edit.current
         top = edit.top_of(hunk_index) if self._can_undo and hunk_index >= 0 else None

@@ -60,7 +60,7 @@ class FileHeadView(QWidget):
         self._open.setEnabled(not file.is_deleted)
 
     def show_counts(self, diff: FileDiff | None) -> None:
-        """Those of the diff that is shown, which may be that of a step."""
+        """Show the line counts of the visible diff, which may be the diff of one step."""
         if self._file is not None and diff is not None:
             can_copy = bool(diff.hunks or diff.renamed_from or self._file.renamed_to)
             self._head.show_file(self._file.name, diff.added, diff.removed, can_copy=can_copy)

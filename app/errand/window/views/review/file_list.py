@@ -71,7 +71,7 @@ class ChangedFileListView(QListWidget):
 
     @property
     def wanted_height(self) -> int:
-        """Of all rows."""
+        """Return the height of all rows."""
         return self.count() * max(self.sizeHintForRow(0), 1) + 2 * self.frameWidth()
 
 
@@ -115,7 +115,7 @@ class _FileDelegate(QStyledItemDelegate):
         painter.drawRoundedRect(place.adjusted(0, 0, -1, -1), tokens.radius_control, tokens.radius_control)
 
     def _paint_counts(self, painter: QPainter, line: QRect, file: ChangedFile) -> None:
-        """From the right; `line` keeps what is left of it."""
+        """Paint the counts from the right; `line` keeps the space that is left."""
         tokens = self._theme.tokens
         counts = [] if file.is_folder else [(file.removed, "−", tokens.failed), (file.added, "+", tokens.done)]
         for number, sign, colour in counts:

@@ -208,7 +208,7 @@ class ReviewPanelView(QWidget):
         self._on_file_chosen()
 
     def _fit_list(self) -> None:
-        """As high as its files, up to a part of the panel, until the user gives it a size."""
+        """Resize the list to its files, up to a part of the panel, until the user resizes it."""
         if self._is_list_sized:
             return
         if self._split.orientation() == Qt.Orientation.Horizontal:
@@ -318,7 +318,7 @@ class ReviewPanelView(QWidget):
 
 
 def _rename_note(file: ChangedFile, diff: FileDiff) -> str:
-    """What a person should know of the diff of a file that was renamed."""
+    """Return a note for the diff of a file that was renamed."""
     if diff.renamed_from:
         text = tr("Renamed from {name}. To undo that, undo both files.")
         return text.format(name=escape_hidden_line(diff.renamed_from))

@@ -333,7 +333,7 @@ class EngineSettingsPageView(SettingsPageView):
         self._advanced.setIcon(self.theme.icon(icon, "muted"))
 
     def _make_field(self, setting: Setting) -> None:
-        """In its place: the everyday ones above the button and the others below it, in the engine's order."""
+        """Insert the field in the engine's order: everyday settings above the button, others below it."""
         above = self._settings[: self._settings.index(setting)]
         fields_above = sum(other.name in self._fields and other.advanced == setting.advanced for other in above)
         first = self.rows.indexOf(self._advanced if setting.advanced else self._empty) + 1

@@ -71,7 +71,7 @@ class ModelField(QPushButton):
         self._elide()
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """With the arrow of a combo box."""
+        """Paint the button with the arrow of a combo box."""
         super().paintEvent(event)
         side, space = self._theme.pixels(_ARROW), self._theme.tokens.space_close
         arrow_rect = QRect(self.width() - side - space, (self.height() - side) // 2, side, side)

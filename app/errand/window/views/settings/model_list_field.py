@@ -56,7 +56,7 @@ class ModelListField(QWidget):
             self._button_to_focus().setFocus(Qt.FocusReason.OtherFocusReason)
 
     def _button_to_focus(self) -> QWidget:
-        """Where keys go on: the same model after a move, else what stands in the place now."""
+        """Return the button that gets the focus: the same model after a move, else what has its position now."""
         index, button = self._next_focus
         return self._rows[index].findChildren(QAbstractButton)[button] if index < len(self._rows) else self._add
 

@@ -121,7 +121,7 @@ class ShortcutRowView(QWidget):
 
     @property
     def keys_width(self) -> int:
-        """What its button needs."""
+        """The width that its button needs."""
         return self._keys.sizeHint().width()
 
     def set_keys_width(self, width: int) -> None:

@@ -230,7 +230,7 @@ class ToolsPageView(SettingsPageView):
         self._tools.set_enabled(name, enabled=on)
 
     def _on_trusted(self, key: str, trusted: bool) -> None:
-        """Of what was shown last: the engine refuses if the file names something else by now."""
+        """Trust the server as it was shown last: the engine refuses if the file names something else by now."""
         server = next((server for server in self._tools.servers or () if _key(server) == key), None)
         if server is not None:
             self._tools.trust(server, trusted=trusted)

@@ -264,7 +264,7 @@ class WindowActions(QObject):
         self._add(window, ACTIONS)
 
     def add_to_conversation_window(self, window: QWidget) -> None:
-        """For a separate conversation window, which has no tabs to move or pin."""
+        """Add the actions of a separate conversation window, which has no tabs to move or pin."""
         self._add(window, tuple(action for action in ACTIONS if not action.of_tab))
 
     def _add(self, window: QWidget, actions: tuple[Action, ...]) -> None:

@@ -65,7 +65,7 @@ class ItemDelegate(QStyledItemDelegate):
         painter.restore()
 
     def _paint_title(self, painter: QPainter, line: QRect, index: _Index) -> None:
-        """From the right: hint, count, state; the title has the rest."""
+        """Paint hint, count and state from the right; the title has the rest."""
         tokens, small = self._theme.tokens, self._detail_font()
         hint, count = _text(index, HINT), _number(index, COUNT)
         if hint:
@@ -99,7 +99,7 @@ class ItemDelegate(QStyledItemDelegate):
         return pill.left()
 
     def _paint_detail(self, painter: QPainter, line: QRect, detail: str) -> None:
-        """In one line; a hit that would be cut off moves to the left."""
+        """Paint the detail in one line; a hit that would be cut off moves to the left."""
         small, bold = self._detail_font(), self._detail_font(bold=True)
         start = detail.find(HIT_START)
         before = QFontMetrics(small).horizontalAdvance(detail[: max(start, 0)])

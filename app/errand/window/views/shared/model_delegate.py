@@ -22,7 +22,7 @@ _RIGHT = Qt.AlignmentFlag.AlignRight
 
 @dataclass(frozen=True, slots=True)
 class LineMarks:
-    """Which model is the current one, which the default one, which are favourites, and which are ticked; ids.
+    """The ids of the current model, the default one, the favourites and the ticked ones.
 
     `ticked` is None in a list where one model is chosen, which has no boxes.
     """

@@ -215,7 +215,7 @@ class ModelPicker(FramelessDialog):
             self._list.scrollToTop()  # with the heading above it
 
     def _move(self, by: int) -> None:
-        """To the next line that can be chosen, in this direction."""
+        """Move to the next line that can be chosen, in this direction."""
         choice_rows = [row for row, line in enumerate(self._model.lines) if line.is_choice]
         if not choice_rows:
             return

@@ -96,7 +96,7 @@ class PickerDialog(FramelessDialog):
         self._open_at(window.mapToGlobal(corner))
 
     def open_above(self, button: QWidget) -> None:
-        """With its lower edge on the button that opened it."""
+        """Open with the lower edge on the button that opened it."""
         self._size_to(button.window())
         self._open_at(button.mapToGlobal(QPoint(0, -self.height() - self._space)))
 

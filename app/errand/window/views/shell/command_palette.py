@@ -22,7 +22,7 @@ _TITLE = tr("Search actions, conversations and settings")
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    """What an item stands for: the name of an action or a setting, or the id of a conversation."""
+    """The target of an item: the name of an action or a setting, or the id of a conversation."""
 
     kind: Literal["action", "conversation", "setting"]
     name: str

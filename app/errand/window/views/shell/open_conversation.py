@@ -83,7 +83,7 @@ class OpenConversation(QObject):
             positions[self.conversation_id] = position
 
     def _save_widths(self, view: ConversationView) -> None:
-        """Those of the panels that are open."""
+        """Store the widths of the panels that are open."""
         settings = self._factory.state.settings
         for widths, panel in ((settings.trees, view.tree), (settings.reviews, view.review)):
             widths.pop(self.conversation_id, None)

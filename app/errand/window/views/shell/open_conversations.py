@@ -263,7 +263,7 @@ class OpenConversations(QObject):
         return page
 
     def _remember_place(self, window: ConversationWindow) -> None:
-        """Where it was stays known for the next time, for the conversations moved last."""
+        """Remember the position of a window for the next time, for the conversations moved last."""
         positions, conversation_id = self._settings.window_places, window.page.conversation_id
         positions.pop(conversation_id, None)
         if conversation_id:

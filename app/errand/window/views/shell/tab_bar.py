@@ -330,7 +330,7 @@ class TabBarView(QTabBar):
             self.chosen.emit(str(self.tabData(index)))
 
     def _on_menu_requested(self, position: QPoint) -> None:
-        """With the menu key, open the menu of the current tab."""
+        """Open the menu of the tab under the mouse; with the menu key, of the current tab."""
         index = self.tabAt(position)
         if index < 0:
             index = self.currentIndex()

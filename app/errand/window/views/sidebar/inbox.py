@@ -146,7 +146,7 @@ class InboxView(QWidget):
 
     @property
     def rows(self) -> tuple[InboxRowView, ...]:
-        """From the top."""
+        """Return the rows from the top."""
         return tuple(row for section in self._sections for row in section.rows)
 
     @property

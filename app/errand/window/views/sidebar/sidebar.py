@@ -39,7 +39,7 @@ _NOTHING = tr("Your conversations appear here.")
 
 
 class PassingBannerView(BannerView):
-    """What was done. Hidden after 15 s."""
+    """A notice about what was done. It is hidden after 15 s."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__(theme, is_stacked=True)
@@ -75,7 +75,7 @@ class UndoBannerView(PassingBannerView):
 
 
 def memory_text(conversation: Conversation) -> str:
-    """What memory does with a conversation."""
+    """Return a notice about what memory does with a conversation."""
     title = one_line(conversation.title, _SHORT_TITLE)
     match conversation.remembers, conversation.recalls:
         case True, True:
@@ -296,7 +296,7 @@ class SidebarView(QFrame):
         self.notice.show_message(words, "done")
 
     def _on_search_entered(self) -> None:
-        """If the results are of an earlier search, opens the first result of the current one when it arrives."""
+        """Open the first result; if the results are of an earlier search, once those of the current one arrive."""
         if self._shown_query == self._query:
             self.results.open_selected()
         else:

@@ -218,7 +218,7 @@ class UsageChartView(QWidget):
                 painter.drawRoundedRect(QRectF(left + gap / 2, plot.bottom() - high, step - gap, high), radius, radius)
 
     def _paint_labels(self, painter: QPainter, plot: QRectF) -> None:
-        """As many labels as fit, always including the last one."""
+        """Paint as many labels as fit, always including the last one."""
         tokens, step = self._theme.tokens, self._step(plot)
         bars = self._bars.bars
         widest = max(self.fontMetrics().horizontalAdvance(bar.label) for bar in bars)

@@ -104,7 +104,7 @@ class UsageTableView(QTableView):
 
     @property
     def rows(self) -> tuple[UsageRow, ...]:
-        """In the displayed order."""
+        """Return the rows in the displayed order."""
         return self._model.rows
 
     def show_rows(self, rows: tuple[UsageRow, ...], noun: str) -> None:

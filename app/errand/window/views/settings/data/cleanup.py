@@ -172,7 +172,7 @@ class PruneView(QWidget):
 
 
 def conversations_size_label(found: DataPruneResult) -> str:
-    """What would be deleted, shown before the deletion."""
+    """Return what would be deleted, to show before the deletion."""
     if not found.conversations:
         return tr("No archived conversation is that old.")
     return tr(

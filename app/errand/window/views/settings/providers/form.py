@@ -39,7 +39,10 @@ _MAX_NAMED = 5
 
 @dataclass(frozen=True, slots=True)
 class ProviderKind:
-    """What can be added. `address` is the usual one; without one a catalogue's provider has none to change."""
+    """A kind of provider that can be added.
+
+    `address` is the usual one, if any. A provider of the catalogue without it has no address to change.
+    """
 
     name: str
     title: str
@@ -121,11 +124,11 @@ class ProviderFormCard(Card):
             self._kind.setCurrentIndex(max(0, self._kind.findText(chosen)))
 
     def title_of(self, provider: Provider) -> str:
-        """What the provider was added as, in words."""
+        """Return the title of the kind that the provider was added as."""
         return next((kind.title for kind in self._kinds if kind.name == provider.kind), "")
 
     def open_for(self, provider: Provider | None) -> None:
-        """For a new provider if `provider` is None, otherwise to edit one."""
+        """Open the form for a new provider if `provider` is None, otherwise to edit one."""
         self._provider, self._removes_key, self._asked = provider, False, None
         self._title.setText(
             tr("Edit {name}").format(name=provider.title) if provider is not None else tr("Add provider")

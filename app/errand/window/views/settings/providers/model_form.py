@@ -52,7 +52,7 @@ class ModelFormView(InPlaceFormView):
         return (self._id, self._name, self._context, self._input, self._output)
 
     def open_for(self, model: Model | None) -> None:
-        """For a new model, or with what is known of this one."""
+        """Open the form for a new model, or with the values of this one."""
         self._model = model
         self._title.setText(
             tr("Edit model")

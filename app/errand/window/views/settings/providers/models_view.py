@@ -53,7 +53,7 @@ class ProviderModelsView(QWidget):
         self.form.show_failure(text)
 
     def take_focus(self) -> None:
-        """As after a change of its models."""
+        """Focus the button that adds a model."""
         self._add.setFocus(Qt.FocusReason.OtherFocusReason)
 
     def _fill(self, models: tuple[Model, ...]) -> None:
@@ -131,7 +131,7 @@ class ProviderModelsView(QWidget):
             )
 
     def _tick(self, state: Qt.CheckState) -> None:
-        """Those that the search shows."""
+        """Tick or untick the models that the search shows."""
         for item in self._items:
             if not item.isHidden():
                 item.setCheckState(state)

@@ -90,7 +90,7 @@ class ProvidersPageView(SettingsPageView):
         self._open_form(None)
 
     def _open_form(self, provider: Provider | None) -> None:
-        """In place of the buttons."""
+        """Open the form in place of the buttons."""
         self._buttons.hide()
         self._form.open_for(provider)
 
@@ -282,5 +282,5 @@ def _is_set_up(provider: Provider) -> bool:
 
 
 def _order(provider: Provider) -> tuple[bool, bool]:
-    """Those that the person added first, and ready ones before others."""
+    """Return a sort key: the person's own providers first, and ready ones before others."""
     return not provider.own, not provider.ready

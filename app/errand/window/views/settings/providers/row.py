@@ -112,7 +112,7 @@ class ProviderRowView(QWidget):
 
 
 def provider_status(provider: Provider, models: int) -> tuple[str, Tone]:
-    """Whether the provider can be used, the source of its key, and its number of models."""
+    """Return whether the provider can be used, the source of its key, and its number of models."""
     if warning := _warning(provider):
         return warning, "waiting"
     offers = trn("{n} model", "{n} models", models) if models else ""
@@ -127,7 +127,7 @@ def provider_status(provider: Provider, models: int) -> tuple[str, Tone]:
 
 
 def _place(provider: Provider) -> str:
-    """Where a provider of the catalogue runs, or where its key is."""
+    """Return where a provider of the catalogue runs, or where its key is."""
     if provider.local:
         return tr("Running at {address}").format(address=provider.api_base)
     match provider.key_source:
