@@ -55,10 +55,9 @@ class EngineProcess:
         text = self._output.read_text(encoding="utf-8", errors="replace").strip()[-_MAX_OUTPUT_LENGTH:]
         if not text and shutil.disk_usage(self._output.parent).free < _MIN_FREE_BYTES:
             return f"The disk of {self._output.parents[1]} is full: free some space and try again."
-        said = f"It said:\n{text}" if text else "It said nothing."
-        return (
-            f"{said}\nIts exit code was {self._process.returncode}; {self._output} and engine.log beside it have more."
-        )
+        report = f"It said:\n{text}" if text else "It said nothing."
+        code = self._process.returncode
+        return f"{report}\nIts exit code was {code}; {self._output} and engine.log beside it have more."
 
 
 def _spawn(paths: Paths, output: int) -> _Detached:

@@ -36,12 +36,12 @@ def alphabet_remark(text: str) -> str:
 def _odd_words(text: str) -> list[str]:
     if text.isascii():
         return []
-    words = dict.fromkeys(_WORD.findall(text[:_MAX_CHARACTERS]))
+    distinct = dict.fromkeys(_WORD.findall(text[:_MAX_CHARACTERS]))
     foreign = {
-        letter for word in words for letter in word if _script(letter) not in ("", "LATIN", *_WRITTEN_WITH_LATIN)
+        letter for word in distinct for letter in word if _script(letter) not in ("", "LATIN", *_WRITTEN_WITH_LATIN)
     }
     is_imitation = bool(foreign) and foreign <= _LOOK_ALIKES
-    return [word for word in words if _is_mixed(word) or (is_imitation and not foreign.isdisjoint(word))]
+    return [word for word in distinct if _is_mixed(word) or (is_imitation and not foreign.isdisjoint(word))]
 
 
 def _is_mixed(word: str) -> bool:
