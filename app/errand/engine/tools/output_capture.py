@@ -86,12 +86,12 @@ class OutputCapture:
         """The captured output as clean text; says how much is omitted and where the rest is."""
         if self._final is not None:
             return self._final
-        shown = bytes(self._tail) + self._screen.pending
+        tail_data = bytes(self._tail) + self._screen.pending
         size = self._shown_size + len(self._screen.pending)
         if size <= LIMIT and not self._head:
-            text = self._clean(shown)
+            text = self._clean(tail_data)
             return text if self._is_text else f"{text}\n[not plain text{self._place('its bytes are in')}]"
-        head, tail = (self._head, shown) if self._head else (shown[:_HEAD], shown[_HEAD:])
+        head, tail = (self._head, tail_data) if self._head else (tail_data[:_HEAD], tail_data[_HEAD:])
         tail = tail[-_TAIL:]
         head = head[: head.rfind(b"\n") + 1] or head
         tail = tail[tail.find(b"\n") + 1 :] or tail

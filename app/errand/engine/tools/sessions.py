@@ -77,9 +77,9 @@ class ToolSessions:
         await self._close_all(
             [key for key, session in self._open.items() if key[0] == conversation_id and session.is_empty]
         )
-        for (owner, _), one in tuple(self._open.items()):
-            if owner == conversation_id and isinstance(one, RestingSession):
-                await one.rest()
+        for (owner, _), resting in tuple(self._open.items()):
+            if owner == conversation_id and isinstance(resting, RestingSession):
+                await resting.rest()
 
     async def close_conversation(self, conversation_id: str) -> None:
         await self._close_all([key for key in self._open if key[0] == conversation_id])
@@ -90,7 +90,7 @@ class ToolSessions:
 
     async def _close_all(self, keys: list[tuple[str, type[ToolSession]]]) -> None:
         sessions = [session for key in keys if (session := self._open.pop(key, None)) is not None]
-        for ended in await asyncio.gather(*(one.close() for one in sessions), return_exceptions=True):
+        for ended in await asyncio.gather(*(closing.close() for closing in sessions), return_exceptions=True):
             if isinstance(ended, Exception):
                 _logger.error("a tool session did not end in order", exc_info=ended)
 

@@ -116,18 +116,18 @@ def _replace_loosely(text: str, old: str, new: str, name: str) -> Replacement:
             "Copy the text exactly, blanks and all, with more of the lines around the place you mean.",
             f"text to replace found {len(matches)} times ignoring white space",
         )
-    (place,) = matches
-    own = with_line_ends_of(place.text, reindented(new, old, place.text))
-    if own == place.text:
+    (only_match,) = matches
+    own = with_line_ends_of(only_match.text, reindented(new, old, only_match.text))
+    if own == only_match.text:
         raise ToolError(
             f"`old` and `new` differ in white space only, and `old` is not in {name} as it stands. Lines "
-            f"{place.first}–{place.last} are:\n{_cut_lines(place.text.split(chr(10))[:_HINT_LINES])}",
+            f"{only_match.first}–{only_match.last} are:\n{_cut_lines(only_match.text.split(chr(10))[:_HINT_LINES])}",
             "nothing to change",
         )
     if len(text) + len(own) > max(_MAX_RESULT_LENGTH, len(text)):
         raise ToolError(f"{name} would get too large; at most {_MAX_RESULT_LENGTH:,} characters are written here.")
-    new_text = text[: place.start] + own + text[place.end :]
-    return Replacement(new_text, place.text, own, (place.first, place.last))
+    new_text = text[: only_match.start] + own + text[only_match.end :]
+    return Replacement(new_text, only_match.text, own, (only_match.first, only_match.last))
 
 
 def places(text: str, old: str) -> str:

@@ -192,18 +192,18 @@ def _compiled(text: bytes, most_rules: int) -> _IgnoreFile:
     all_lines = (line.removesuffix(b"\r") for line in text.removeprefix(_BOM).split(b"\n"))
     lines = list(islice((line for line in all_lines if line and not line.startswith(b"#")), most_rules))
     rules = list(_rules(lines))
-    places: defaultdict[_Token, list[int]] = defaultdict(list)
+    token_positions: defaultdict[_Token, list[int]] = defaultdict(list)
     starts: list[int] = []
     ends: list[int] = []
     position = 0
     for rule in rules:
         starts.append(position)
         for token in rule.tokens:
-            places[token].append(position)
+            token_positions[token].append(position)
             position += token != "*"
         ends.append(position)
         position += 1
-    sets = {token: _bits(positions, position) for token, positions in places.items()}
+    sets = {token: _bits(positions, position) for token, positions in token_positions.items()}
     moves = [sets.get(byte, 0) for byte in range(256)]
     for token, positions in sets.items():
         for byte in _members(token) if isinstance(token, bytes) else ():

@@ -79,7 +79,7 @@ class ServerAdministration:
             if server.client_secret:
                 issuer = await self._pool.logins.find_issuer(of_settings(server))
                 server = msgspec.structs.replace(server, client_issuer=issuer)
-            replaced = [one for one in self._stored if one not in others]
+            replaced = [previous for previous in self._stored if previous not in others]
             self._settings.set_mcp_servers((*others, server))
         for old in replaced:
             if (old.name, old.url, old.client_id) != (server.name, server.url, server.client_id):

@@ -108,8 +108,8 @@ class KnownServers:
 
     def _set_tools(self, server: str, tools: dict[str, KnownTool]) -> None:
         others = {name: tools_of_server for name, tools_of_server in self._all.tools.items() if name != server}
-        kept = dict(list(others.items())[-_MAX_SERVERS:])
-        self._write(msgspec.structs.replace(self._all, tools={**kept, server: tools}))
+        newest = dict(list(others.items())[-_MAX_SERVERS:])
+        self._write(msgspec.structs.replace(self._all, tools={**newest, server: tools}))
 
     def _write(self, stored: _Stored) -> None:
         try:

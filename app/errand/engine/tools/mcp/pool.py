@@ -72,7 +72,7 @@ class McpPool:
             (candidate for candidate in servers if name in (candidate.spec.name, candidate.spec.id)), None
         ) or self._servers.get(name)
         if server is None:
-            names = ", ".join(one.spec.name for one in servers) or "none"
+            names = ", ".join(known_server.spec.name for known_server in servers) or "none"
             raise NotFound(f"There is no MCP server {name[:80]!r}. There are: {names}.")
         return server
 

@@ -177,7 +177,7 @@ def _trace(error: BaseException, name: str, depth: int = 0) -> str:
         link = "This was the cause of:" if error.__cause__ is not None else "While it was handled:"
         causes = f"{_trace(before, name, depth + 1)}\n{link}\n\n"
     here = _trace.__code__.co_filename
-    frames = [one for one in traceback.extract_tb(_inside(error.__traceback__, name)) if one.filename != here]
+    frames = [entry for entry in traceback.extract_tb(_inside(error.__traceback__, name)) if entry.filename != here]
     own = [frame for frame in frames if frame.filename.startswith("<cell ")]
     chosen = [frame for frame in frames if frame in own or frame in frames[-_LIBRARY_FRAMES:]]
     if len(chosen) > _MAX_FRAMES:
@@ -205,10 +205,10 @@ def _picture_of(value: object) -> list[tuple[str, bytes]]:
 
 def _figures() -> list[tuple[str, bytes]]:
     """All open figures of matplotlib as PNG; closes them."""
-    found = sys.modules.get("matplotlib.pyplot")
-    if found is None:
+    pyplot_module = sys.modules.get("matplotlib.pyplot")
+    if pyplot_module is None:
         return []
-    pyplot = cast(_Pyplot, found)
+    pyplot = cast(_Pyplot, pyplot_module)
     drawn: list[tuple[str, bytes]] = []
     try:
         for number in pyplot.get_fignums()[:_MAX_PICTURES]:
@@ -222,16 +222,16 @@ def _figures() -> list[tuple[str, bytes]]:
 
 
 def _bounded(pictures: list[tuple[str, bytes]]) -> tuple[list[dict[str, str]], list[str]]:
-    kept: list[dict[str, str]] = []
+    encoded_pictures: list[dict[str, str]] = []
     remarks: list[str] = []
     total = 0
     for name, data in pictures:
         total += len(data)
-        if len(data) > _PICTURE_BYTES or total > _ALL_PICTURE_BYTES or len(kept) == _MAX_PICTURES:
+        if len(data) > _PICTURE_BYTES or total > _ALL_PICTURE_BYTES or len(encoded_pictures) == _MAX_PICTURES:
             remarks.append(f"{name} is left out: it has {len(data) / 1e6:.1f} MB, or there are too many")
         else:
-            kept.append({"name": name, "data": base64.b64encode(data).decode()})
-    return kept, remarks
+            encoded_pictures.append({"name": name, "data": base64.b64encode(data).decode()})
+    return encoded_pictures, remarks
 
 
 def _no_input(prompt: object = "") -> NoReturn:

@@ -227,7 +227,7 @@ class BackgroundCommands:
             started_at=datetime.now(UTC),
             terminal=pty,
         )
-        one = self._all[number] = Background(
+        background = self._all[number] = Background(
             described,
             mark,
             child,
@@ -240,10 +240,10 @@ class BackgroundCommands:
         )
         self._sweep.limit.max_processes = context.processes.limit.max_processes
         self._sweep.limit.start()
-        one.watched = asyncio.create_task(self._watch(one), name=f"background command {number}")
-        one.unsubscribe = cancel.subscribe(partial(self._on_cancel, one, cancel))
+        background.watched = asyncio.create_task(self._watch(background), name=f"background command {number}")
+        background.unsubscribe = cancel.subscribe(partial(self._on_cancel, background, cancel))
         self._changed()
-        return one
+        return background
 
     async def stop(self, command: Background, by: str) -> BackgroundCommand:
         """End it and all its processes, and wait for that."""
@@ -322,7 +322,9 @@ class BackgroundCommands:
             if command.is_running and not command.shown.stopped_by:
                 command.shown = msgspec.structs.replace(command.shown, stopped_by="the end of the conversation")
         await self._sweep.end()
-        await asyncio.gather(*self._stops, *(one.watched for one in self._all.values() if one.watched is not None))
+        await asyncio.gather(
+            *self._stops, *(remaining.watched for remaining in self._all.values() if remaining.watched is not None)
+        )
         if self._timer is not None:
             self._timer.cancel()
         for command in self._all.values():
