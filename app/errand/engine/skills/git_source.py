@@ -128,7 +128,7 @@ class GitCopy:
         ]
         if not entries:
             raise InvalidParams(f"There is no folder {below or 'with files'} in {self._source.address}.")
-        check_size(len(entries), sum(entry.size for entry in entries), max(one.size for one in entries))
+        check_size(len(entries), sum(entry.size for entry in entries), max(entry.size for entry in entries))
         for entry in entries:
             check_path(entry.path)
             if entry.mode == _SUBMODULE:

@@ -53,7 +53,7 @@ async def import_file(services: Services, session: ClientSession, params: DataIm
 
 
 async def find(services: Services, session: ClientSession, params: EmptyParams) -> DataFindResult:
-    """By the client's environment: the engine may have been started from another."""
+    """Look for sessions in the client's environment: the engine may have been started from another."""
     from errand.engine.data.discovery import Discovery  # it imports the formats of many programs
 
     return await Discovery(services.database).run(session.environment or os.environ)
