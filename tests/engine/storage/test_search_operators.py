@@ -227,7 +227,7 @@ async def test_nothing_typed_is_an_error(filled: Database, text: str) -> None:
 
 def test_search_words_exclude_operators() -> None:
     query = parse_query('quick from:user "lazy dog" in:"tide tables" tool:a tool:b bro')
-    assert (query.words, query.senders, query.places) == ('quick "lazy dog" bro', ("user",), ("tide tables",))
+    assert (query.text, query.senders, query.conversations) == ('quick "lazy dog" bro', ("user",), ("tide tables",))
     assert query.tools == ("a", "b") and query.has_operators
     assert parse_query('say "it is from:user here" now') == SearchQuery('say "it is from:user here" now')
 

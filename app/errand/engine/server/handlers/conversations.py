@@ -117,7 +117,7 @@ async def search(
     hits = await services.database.search.find(text, limit, params.conversation_id)
     has_titles = params.conversation_id is None and not query.has_operators
     titles = await services.database.titles.find(text, limit) if has_titles else ()
-    return ConversationSearchResult(hits=hits, titles=titles, words=query.words, advice=query.advice)
+    return ConversationSearchResult(hits=hits, titles=titles, words=query.text, advice=query.advice)
 
 
 async def change(

@@ -59,20 +59,20 @@ async def open_server(url: URL, answer_s: float = _ANSWER_S) -> tuple[AsyncEngin
     event.listen(engine.sync_engine, "checkout", _refuse_closed)
     event.listen(engine.sync_engine, "before_cursor_execute", _without_nul, retval=True)
     writer = PostgresWriter(engine)
-    shown = unquote(without_url_secrets(url.render_as_string(hide_password=False)))
+    safe_url = unquote(without_url_secrets(url.render_as_string(hide_password=False)))
     try:
         connection = await _lock(writer)
         async with connection.begin():
-            await connection.run_sync(_prepare, shown)
+            await connection.run_sync(_prepare, safe_url)
     except (SQLAlchemyError, OSError, StorageError) as error:
         await writer.close()
         await engine.dispose()
         if isinstance(error, SQLAlchemyError):
-            raise StorageError(f"The database {shown} cannot be opened: {error_text(error)}") from error
+            raise StorageError(f"The database {safe_url} cannot be opened: {error_text(error)}") from error
         if isinstance(error, OSError):
             raise StorageError(
-                f"The database {shown} cannot be reached: {_reason(error)}. Start its server, or check the network and "
-                "the setting database_url."
+                f"The database {safe_url} cannot be reached: {_reason(error)}. Start its server, or check the network "
+                "and the setting database_url."
             ) from error
         raise
     return engine, writer, PooledReads(engine)

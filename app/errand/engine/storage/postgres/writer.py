@@ -34,8 +34,8 @@ _NAME = "batch"
 
 
 class PostgresWriter:
-    """If the connection is lost, whether the last batch was committed is not known: a mark that each batch writes tells
-    it, so that a batch that is tried again is not written twice.
+    """A writer that writes no batch twice. After a lost connection nobody knows whether the last batch was committed:
+    each batch also writes a mark, which is read before the batch is tried again.
     """
 
     def __init__(self, engine: AsyncEngine) -> None:
@@ -112,8 +112,8 @@ class PostgresWriter:
     async def _is_committed(self, connection: AsyncConnection, batch: Sequence[Write]) -> bool:
         if self._doubtful is None or self._doubtful[0] is not batch:
             return False
-        found = await connection.scalar(_MARKED, {"name": _NAME})
-        return found == self._doubtful[1]
+        mark = await connection.scalar(_MARKED, {"name": _NAME})
+        return mark == self._doubtful[1]
 
     async def _disconnect(self) -> None:
         connection, self._connection = self._connection, None

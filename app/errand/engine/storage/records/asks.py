@@ -39,8 +39,8 @@ class AskStore:
 
     async def waiting(self, task_ids: Sequence[str] | None = None) -> tuple[Ask, ...]:
         """All pending asks, or those of some tasks, oldest first."""
-        found = await self._reader.structs(_WAITING, Ask)
-        return found if task_ids is None else tuple(ask for ask in found if ask.task_id in task_ids)
+        waiting_asks = await self._reader.structs(_WAITING, Ask)
+        return waiting_asks if task_ids is None else tuple(ask for ask in waiting_asks if ask.task_id in task_ids)
 
     async def page(self, limit: int = 200, task_ids: Sequence[str] | None = None) -> tuple[Ask, ...]:
         """Asks of any status, newest first; of all tasks or of some, in one query."""

@@ -51,8 +51,8 @@ class ChangeStore:
 
     async def of_files(self, task_id: str) -> tuple[Change, ...]:
         """All changes, by any task, of the files that a task changed; without those that failed."""
-        found = await self._reader.structs(_OF_FILES, Change, {"task_id": task_id})
-        return tuple(change for change in found if not change.failed)
+        file_changes = await self._reader.structs(_OF_FILES, Change, {"task_id": task_id})
+        return tuple(change for change in file_changes if not change.failed)
 
     async def exists(self, change_id: str) -> bool:
         return bool(await self._reader.rows(_EXISTS, {"change_id": change_id}))

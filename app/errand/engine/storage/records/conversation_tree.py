@@ -70,7 +70,7 @@ class _NodeOutline(msgspec.Struct, rename="camel"):
 
     @property
     def task_from(self) -> str:
-        """Of the first message of a sub-agent."""
+        """The name of the agent that gave a sub-agent its task; empty for other messages."""
         return self.blocks[0].task_from if self.blocks else ""
 
 
@@ -102,11 +102,11 @@ class TreeStore:
         children: dict[str | None, list[str]] = {}
         for link in links:
             children.setdefault(link.parent_id, []).append(link.id)
-        places = (*(node.parent_id for node in page), last)
+        parent_ids = (*(node.parent_id for node in page), last)
         return tuple(
-            Fork(parent_id=place, child_ids=tuple(children[place]))
-            for place in places
-            if place in children and (len(children[place]) > 1 or place == last)
+            Fork(parent_id=parent_id, child_ids=tuple(children[parent_id]))
+            for parent_id in parent_ids
+            if parent_id in children and (len(children[parent_id]) > 1 or parent_id == last)
         )
 
     async def newest_leaf(self, node_id: str) -> str:
@@ -120,8 +120,8 @@ class TreeStore:
         if conversation_id is not None:
             query = query.where(nodes.c.conversation_id == conversation_id)
         rows = await self._reader.rows(query)
-        found = await asyncio.to_thread(lambda: tuple(_found(row, self._reader.redact) for row in rows[:limit]))
-        return ConversationFindNodesResult(nodes=found, has_more=len(rows) > limit)
+        found_nodes = await asyncio.to_thread(lambda: tuple(_found(row, self._reader.redact) for row in rows[:limit]))
+        return ConversationFindNodesResult(nodes=found_nodes, has_more=len(rows) > limit)
 
     async def outline(self, conversation_id: str, tasks: Iterable[Task] = ()) -> Outline:
         """`tasks` are those of the conversation; without them nothing is known of calls of sub-agents."""
@@ -180,8 +180,8 @@ def _found(row: Sequence[Any], redact: Callable[[str], str]) -> FoundNode:
 def first_words(body: str, redact: Callable[[str], str]) -> str:
     """The beginning of a stored node in one line: its first text, else its tool calls or results. Keys are redacted."""
     blocks = from_json(body, _NodeOutline).blocks
-    shown = (msgspec.structs.replace(block, type="text") if block.type == "toolResult" else block for block in blocks)
-    return _beginning(shown, redact)
+    as_text = (msgspec.structs.replace(block, type="text") if block.type == "toolResult" else block for block in blocks)
+    return _beginning(as_text, redact)
 
 
 def _beginning(blocks: Iterable[_Block], redact: Callable[[str], str]) -> str:

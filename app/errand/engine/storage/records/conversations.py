@@ -61,7 +61,7 @@ class ConversationStore:
         return conversations[0] if conversations else None
 
     async def named(self, conversation_ids: Collection[str]) -> tuple[Conversation, ...]:
-        """Those of these ids (some hundreds at most) that exist."""
+        """Return the conversations with these ids (some hundreds at most) that exist."""
         query = select(conversations.c.body).where(is_one_of(conversations.c.id, conversation_ids), _IS_WHOLE)
         return await conversations_read(self._reader, query) if conversation_ids else ()
 
@@ -104,9 +104,9 @@ class ConversationStore:
         if cursor is not None:
             query = query.where(tuple_(conversations.c.updated_at, conversations.c.id) < parse_cursor(cursor))
         rows = await self._reader.rows(query)
-        shown = rows[:limit]
-        found = [with_redacted_title(from_json(row.body, Conversation), self._reader.redact) for row in shown]
+        visible_rows = rows[:limit]
+        listed = [with_redacted_title(from_json(row.body, Conversation), self._reader.redact) for row in visible_rows]
         return ConversationListResult(
-            conversations=tuple(one for one in found if workspace in (None, one.workspace)),
-            next_cursor=cursor_at(shown[-1].updated_at, shown[-1].id) if len(rows) > limit else None,
+            conversations=tuple(conversation for conversation in listed if workspace in (None, conversation.workspace)),
+            next_cursor=cursor_at(visible_rows[-1].updated_at, visible_rows[-1].id) if len(rows) > limit else None,
         )

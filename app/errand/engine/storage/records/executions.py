@@ -103,11 +103,11 @@ class ExecutionStore:
         self._reader = reader
 
     async def get(self, execution_id: str) -> StoredExecution | None:
-        found = await self._read(_OF_EXECUTION, {"execution_id": execution_id})
-        return found[0] if found else None
+        executions = await self._read(_OF_EXECUTION, {"execution_id": execution_id})
+        return executions[0] if executions else None
 
     async def of_task(self, task_id: str) -> tuple[StoredExecution, ...]:
-        """In the order of their start."""
+        """Return the executions of a task in the order of their start."""
         return await self._read(_OF_TASK, {"task_id": task_id})
 
     async def newest(self, most: int) -> tuple[ExecutionStart, ...]:
@@ -120,7 +120,7 @@ class ExecutionStore:
 
     async def unfinished(self, task_id: str) -> tuple[StoredExecution, ...]:
         """Executions without a recorded result."""
-        return tuple(one for one in await self.of_task(task_id) if one.finished is None)
+        return tuple(execution for execution in await self.of_task(task_id) if execution.finished is None)
 
     async def _read(self, statement: Executable, parameters: dict[str, str]) -> tuple[StoredExecution, ...]:
         begun: list[ExecutionStart] = []
@@ -131,4 +131,4 @@ class ExecutionStore:
             else:
                 end = from_json(row.body, ExecutionEnd)
                 ended[end.execution_id] = end
-        return tuple(StoredExecution(one, ended.get(one.execution_id)) for one in begun)
+        return tuple(StoredExecution(execution, ended.get(execution.execution_id)) for execution in begun)

@@ -171,7 +171,7 @@ def _groups(ids: Collection[str]) -> list[list[str]]:
 
 
 class NodeTree:
-    """Where the nodes of a conversation stand, by id."""
+    """The position of each node of a conversation in its tree, by id."""
 
     def __init__(self, nodes: Mapping[str, tuple[str | None, Role]]) -> None:
         """`nodes` are the parent and the role of each."""
@@ -183,21 +183,21 @@ class NodeTree:
 
     def below(self, node_ids: Collection[str]) -> set[str]:
         """These nodes and all below them."""
-        found = set(node_ids)
+        below = set(node_ids)
         for node_id, (parent_id, _) in self._nodes.items():
-            if parent_id in found:
-                found.add(node_id)
-        return found
+            if parent_id in below:
+                below.add(node_id)
+        return below
 
     def results(self, reply_id: str) -> list[str]:
         """Results follow their reply, one after the other, with remarks of the engine between them."""
-        found: list[str] = []
+        result_ids: list[str] = []
         level = [reply_id]
         while level:
             below = (child for node_id in level for child in self._children.get(node_id, ()))
             level = [node_id for node_id in below if self._nodes[node_id][1] in ("tool_result", "system")]
-            found += [node_id for node_id in level if self._nodes[node_id][1] == "tool_result"]
-        return found
+            result_ids += [node_id for node_id in level if self._nodes[node_id][1] == "tool_result"]
+        return result_ids
 
     def reply_above(self, result_id: str) -> str | None:
         node_id: str | None = result_id
@@ -226,10 +226,10 @@ class ForgetStore:
 
     async def nodes(self, node_ids: Sequence[str]) -> tuple[Node, ...]:
         """Any number of them; missing ones are left out."""
-        found: list[Node] = []
+        read_nodes: list[Node] = []
         for group in _groups(frozenset(node_ids)):
-            found += await self._reader.structs(select(nodes.c.body).where(nodes.c.id.in_(group)), Node)
-        return tuple(found)
+            read_nodes += await self._reader.structs(select(nodes.c.body).where(nodes.c.id.in_(group)), Node)
+        return tuple(read_nodes)
 
     async def tree(self, conversation_id: str) -> "NodeTree":
         """The shape of a conversation; a parent comes before its children."""
@@ -256,22 +256,27 @@ class ForgetStore:
             after = rows[-1].number
 
     async def plans(self, task_ids: Collection[str]) -> tuple[AgentPlan, ...]:
-        found: list[AgentPlan] = []
+        plans: list[AgentPlan] = []
         for group in _groups(task_ids):
             chosen = select(turns.c.plan).where(turns.c.task_id.in_(group), turns.c.plan.is_not(None))
-            found += await self._reader.structs(chosen, AgentPlan)
-        return tuple(found)
+            plans += await self._reader.structs(chosen, AgentPlan)
+        return tuple(plans)
 
     async def asks(self, task_ids: Collection[str]) -> tuple[Ask, ...]:
-        found: list[Ask] = []
+        found_asks: list[Ask] = []
         for group in _groups(task_ids):
-            found += await self._reader.structs(select(asks.c.body).where(asks.c.task_id.in_(group)), Ask)
-        return tuple(found)
+            found_asks += await self._reader.structs(select(asks.c.body).where(asks.c.task_id.in_(group)), Ask)
+        return tuple(found_asks)
 
     async def results(self, conversation_ids: Collection[str]) -> tuple[StoredResult, ...]:
         """Results of client commands that name one of these conversations."""
         if not conversation_ids:
             return ()
-        names = or_(*(commands.c.result.contains(to_json(one), autoescape=True) for one in conversation_ids))
+        names = or_(
+            *(
+                commands.c.result.contains(to_json(conversation_id), autoescape=True)
+                for conversation_id in conversation_ids
+            )
+        )
         rows = await self._reader.rows(select(commands).where(names))
         return tuple(StoredResult(row.client_id, row.command_id, row.method, row.result) for row in rows)

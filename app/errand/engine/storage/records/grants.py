@@ -49,14 +49,14 @@ class GrantStore:
 
     async def _readable(self, statement: Executable) -> tuple[tuple[Grant, ...], int]:
         """The grants that can be read, and the number of the others: a broken grant covers nothing."""
-        found: list[Grant] = []
+        readable_grants: list[Grant] = []
         rows = await self._reader.rows(statement)
         for row in rows:
             try:
-                found.append(from_json(row[0], Grant))
+                readable_grants.append(from_json(row[0], Grant))
             except StorageError as error:
                 _log.warning("a stored grant cannot be read, so it covers nothing: %s", error)
-        return tuple(found), len(rows) - len(found)
+        return tuple(readable_grants), len(rows) - len(readable_grants)
 
     async def history(self, grant_id: str) -> tuple[Grant, ...]:
         """Every state of a grant, oldest first."""

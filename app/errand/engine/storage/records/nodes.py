@@ -124,8 +124,8 @@ class NodeStore:
         sizes = await self._reader.rows(_SIZES, {"leaf_id": last, "limit": limit + 1})
         sums = accumulate(row.size for row in sizes[:limit])
         count = max(1, sum(size <= _MAX_PAGE_LENGTH for size in sums))
-        found = await self._reader.structs(_BRANCH, Node, {"leaf_id": last, "limit": count})
-        return found, len(sizes) > count
+        branch = await self._reader.structs(_BRANCH, Node, {"leaf_id": last, "limit": count})
+        return branch, len(sizes) > count
 
     async def path(self, leaf_id: str) -> tuple[Node, ...]:
         """The whole branch from the root to `leaf_id`, which forms a model's context."""
@@ -140,25 +140,25 @@ class NodeStore:
         """The end of the branch to `leaf_id`, as much as a model may read; the size does not depend on the branch."""
         rows = await self._reader.rows(_SIZES, {"leaf_id": leaf_id, "limit": _MAX_RECENT_NODES})
         groups: list[list[str]] = []
-        size = whole = 0
+        size = total = 0
         for row in rows:
-            whole += row.size
-            if whole > _MAX_BRANCH_LENGTH and groups:
+            total += row.size
+            if total > _MAX_BRANCH_LENGTH and groups:
                 break
             if not groups or size + row.size > _MAX_BATCH_LENGTH or len(groups[-1]) >= _BATCH:
                 groups.append([])
                 size = 0
             groups[-1].append(row.id)
             size += row.size
-        found = [await self.several(group) for group in groups]
-        return tuple(node for group in reversed(found) for node in reversed(group))
+        parts = [await self.several(group) for group in groups]
+        return tuple(node for group in reversed(parts) for node in reversed(group))
 
     async def recent_of_engine(self, leaf_id: str) -> tuple[Node, ...]:
         """Notices, summaries and what was recalled, in the part of the branch that a model may read."""
         return await self._reader.structs(_OF_ENGINE, Node, {"leaf_id": leaf_id, "limit": _MAX_RECENT_NODES})
 
     async def on_path(self, leaf_id: str, node_ids: Collection[str]) -> tuple[Node, ...]:
-        """Those of the given nodes that are on the branch to `leaf_id`, in branch order."""
+        """Return those of the given nodes that are on the branch to `leaf_id`, in branch order."""
         if not node_ids:
             return ()
         chosen = _BRANCH.where(is_one_of(nodes.c.id, node_ids))
@@ -183,8 +183,8 @@ class NodeStore:
 
     async def several(self, node_ids: Sequence[str]) -> tuple[Node, ...]:
         """Up to some hundred nodes, in the order of the given ids; missing ones are left out."""
-        found = await self._reader.structs(select(nodes.c.body).where(is_one_of(nodes.c.id, node_ids)), Node)
-        by_id = {node.id: node for node in found}
+        unordered = await self._reader.structs(select(nodes.c.body).where(is_one_of(nodes.c.id, node_ids)), Node)
+        by_id = {node.id: node for node in unordered}
         return tuple(by_id[node_id] for node_id in node_ids if node_id in by_id)
 
     async def streaming(self) -> tuple[Node, ...]:
@@ -205,7 +205,7 @@ class NodeStore:
         return max(numbers, default=number), await self._numbered(is_one_of(nodes.c.number, numbers)), has_more
 
     async def ids_up_to(self, number: int, node_ids: Collection[str]) -> list[str]:
-        """Those of these nodes (some hundreds at most) with a number up to this one, in order of their numbers."""
+        """Return those of these nodes (some hundreds at most) with a number up to this one, in order of numbers."""
         query = (
             select(nodes.c.id).where(is_one_of(nodes.c.id, node_ids), nodes.c.number <= number).order_by(nodes.c.number)
         )
@@ -233,13 +233,13 @@ class NodeStore:
 
     async def _numbered(self, wanted: ColumnElement[bool]) -> tuple[NumberedNode, ...]:
         chosen = select(nodes.c.number, nodes.c.body).where(wanted).order_by(nodes.c.number)
-        found: list[NumberedNode] = []
+        numbered: list[NumberedNode] = []
         for row in await self._reader.rows(chosen):
             try:
-                found.append(NumberedNode(row.number, from_json(row.body, Node)))
+                numbered.append(NumberedNode(row.number, from_json(row.body, Node)))
             except StorageError as error:
                 _logger.warning("node number %d is passed over: %s", row.number, error)
-        return tuple(found)
+        return tuple(numbered)
 
     async def _parent(self, node_id: str) -> str | None:
         rows = await self._reader.rows(_PARENT, {"id": node_id})

@@ -118,8 +118,8 @@ async def delete_rows(journal: Journal, conversation_id: str) -> None:
     left = list(_IN_SLICES)
 
     async def step(connection: AsyncConnection) -> bool:
-        found = await connection.execute(left[0], {"of_conversation": conversation_id})
-        if found.rowcount < _BATCH:
+        removed = await connection.execute(left[0], {"of_conversation": conversation_id})
+        if removed.rowcount < _BATCH:
             left.pop(0)
         return bool(left)
 

@@ -115,13 +115,13 @@ class StorageStatsStore:
     async def pictures(self, conversation_id: str | None = None) -> frozenset[str]:
         """Paths of the images in nodes and queued messages: of one conversation, or of all."""
         of = {} if conversation_id is None else {"conversation_id": conversation_id}
-        found: set[str] = set()
+        pictures: set[str] = set()
         async for body in self._batches(_PICTURES if conversation_id is None else _PICTURES_OF, of):
-            found.update(pictures_of(from_json(body, Node).blocks))
+            pictures.update(pictures_of(from_json(body, Node).blocks))
         queues = _QUEUES if conversation_id is None else _QUEUES_OF
         for task in await self._reader.structs(queues, Task, of):
-            found.update(path for queued in task.queue for path in queued.attachments)
-        return frozenset(found)
+            pictures.update(path for queued in task.queue for path in queued.attachments)
+        return frozenset(pictures)
 
     async def _batches(self, statement: Executable, of: dict[str, str]) -> AsyncIterator[str]:
         after = 0

@@ -162,7 +162,7 @@ class Insertion:
             (tables.agents, (agents.save_agent(agent).parameters for agent in bundle.agents)),
             (tables.tasks, (tasks.save(task).parameters for task in bundle.tasks)),
             (tables.turns, (columns_of(turn) for turn in bundle.turns)),
-            (tables.tool_executions, (_execution(one).parameters for one in bundle.executions)),
+            (tables.tool_executions, (_execution(execution).parameters for execution in bundle.executions)),
             (tables.asks, (asks.save(ask).parameters for ask in bundle.asks)),
         )
         for table, of_table in rows:

@@ -196,11 +196,11 @@ class TurnStore:
 
         With `before`, only of tasks that started earlier.
         """
-        given = {"conversation_id": conversation_id, "model": model}
+        parameters = {"conversation_id": conversation_id, "model": model}
         if before is None:
-            rows = await self._reader.rows(_COUNTED, given)
+            rows = await self._reader.rows(_COUNTED, parameters)
         else:
-            rows = await self._reader.rows(_COUNTED_BEFORE, given | {"before": to_text(before)})
+            rows = await self._reader.rows(_COUNTED_BEFORE, parameters | {"before": to_text(before)})
         if not rows:
             return 0, 0
         parts = from_json(rows[0].context, tuple[PartSize, ...])

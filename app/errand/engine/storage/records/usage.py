@@ -88,7 +88,7 @@ class UsageStore:
 
 
 def _period(params: UsageReportParams) -> Iterator[ColumnElement[bool]]:
-    """From the first minute of a day to the last of another, in the user's time zone."""
+    """Yield the conditions for a period of whole days in the user's time zone."""
     first, after = params.since, params.until and params.until + timedelta(days=1)
     yield turns.c.minute >= (_minute(first) - params.utc_offset_minutes if first else 0)
     if after:
@@ -129,7 +129,7 @@ def _summed(by: UsageKey, key: str, title: str, rows: Sequence[Row[Any]]) -> Usa
 
 
 def _most_expensive_first(rows: Iterable[UsageRow]) -> tuple[UsageRow, ...]:
-    """By cost, then tokens."""
+    """Return the rows sorted by cost, then tokens."""
 
     def size(row: UsageRow) -> tuple[float, int, str]:
         return -(row.usage.cost_usd or 0.0), -(row.usage.input_tokens + row.usage.output_tokens), row.title

@@ -62,10 +62,12 @@ class Fts5Index:
     ) -> tuple[Executable, Mapping[str, Value]]:
         terms: list[str] = []
         if scope.conversation_ids is not None:
-            terms.append(f"conversation : ({_any(index_word(one) for one in scope.conversation_ids)})")
+            terms.append(
+                f"conversation : ({_any(index_word(conversation_id) for conversation_id in scope.conversation_ids)})"
+            )
         if query.senders:
             listed = () if scope.named else scope.author_ids
-            senders = (*(facet("from", role) for role in scope.roles), *(facet("by", one) for one in listed))
+            senders = (*(facet("from", role) for role in scope.roles), *(facet("by", author) for author in listed))
             terms.append(f"facets : ({_any(senders)})")
         if query.tools:
             terms.append(f"facets : ({_any(facet('tool', tool) for tool in query.tools)})")
@@ -98,9 +100,9 @@ class Fts5Titles:
         self._reader = reader
 
     async def find(self, text: str, limit: int = 20) -> tuple[Conversation, ...]:
-        words = parse_words(text)
-        if not words.phrases:
+        parsed = parse_words(text)
+        if not parsed.phrases:
             return ()
-        quoted = " AND ".join(f'"{phrase}"' for phrase in words.phrases)
-        query = f"title : ({quoted}{'*' if words.is_open else ''})"
+        quoted = " AND ".join(f'"{phrase}"' for phrase in parsed.phrases)
+        query = f"title : ({quoted}{'*' if parsed.is_open else ''})"
         return await conversations_read(self._reader, _TITLES, {"query": query, "limit": limit})

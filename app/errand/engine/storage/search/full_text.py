@@ -70,18 +70,18 @@ class FullTextSearch:
         Empty if an operator has an invalid value: `parse_query` returns advice.
         """
         query = parse_query(text)
-        words = parse_words(query.words)
-        if query.advice or not (words.phrases or query.has_operators):
+        parsed = parse_words(query.text)
+        if query.advice or not (parsed.phrases or query.has_operators):
             return ()
         scope = await self._scopes.find(query, conversation_id)
         first, last = await self._span(query) if query.has_period else (0, _MAX_ROWID)
         if scope.is_empty or last < first:
             return ()
-        statement, own = self._index.query(query, words, scope)
+        statement, own = self._index.query(query, parsed, scope)
         parameters: dict[str, Value] = {"limit": limit, "first": first, "last": last, **own}
         parameters |= period_parameters(query) if query.has_period else {}
         rows = await self._reader.rows(statement, parameters)
-        return await self._hits.build(rows, [self._index.snippet(row, words) for row in rows])
+        return await self._hits.build(rows, [self._index.snippet(row, parsed) for row in rows])
 
     async def _span(self, query: SearchQuery) -> tuple[int, int]:
         """The range of numbers of the period's days; after an import it may include nodes of other times."""

@@ -50,11 +50,11 @@ _CUT_WORD = re.compile(r"(?<=\Aâ€¦)[\w+/=-]{5,}+|(?<![\w+/=-])[\w+/=-]{5,}+(?=â€
 
 @dataclass(frozen=True, slots=True)
 class HitSurroundings:
-    """The neighbours of a hit as one line each; the hit is the `place`-th of `of` nodes."""
+    """The neighbours of a hit as one line each; the hit is the `position`-th of `of` nodes."""
 
     before: str
     after: str
-    place: int
+    position: int
     of: int
 
 
@@ -63,20 +63,20 @@ class HitContext:
         self._reader = reader
 
     async def surroundings_of(self, numbers: Sequence[int]) -> Mapping[int, HitSurroundings]:
-        """By the numbers of the hits."""
+        """Return the surroundings by the numbers of the hits."""
         if not numbers:
             return {}
         rows = await self._reader.rows(_AROUND.bindparams(numbers=list(numbers)))
-        places: dict[int, int] = {}
+        positions: dict[int, int] = {}
         totals: dict[str, int] = {}
         for row in rows:
-            places[row.number] = totals.get(row.conversation_id, 0) + row.amount
-            totals[row.conversation_id] = places[row.number] + (row.after or 0)
+            positions[row.number] = totals.get(row.conversation_id, 0) + row.amount
+            totals[row.conversation_id] = positions[row.number] + (row.after or 0)
         return {
             row.number: HitSurroundings(
                 before=first_words(row.parent, self._reader.redact) if row.parent else "",
                 after=first_words(row.child, self._reader.redact) if row.child else "",
-                place=places[row.number],
+                position=positions[row.number],
                 of=totals[row.conversation_id],
             )
             for row in rows
@@ -102,7 +102,7 @@ class HitBuilder:
                 conversation_archived=bool(row.archived),
                 before=around[row.number].before,
                 after=around[row.number].after,
-                place=around[row.number].place,
+                place=around[row.number].position,
                 of=around[row.number].of,
             )
             for row, snippet in zip(rows, snippets, strict=True)

@@ -57,15 +57,15 @@ def parse_words(text: str) -> QueryWords:
 
 @dataclass(frozen=True, slots=True)
 class SearchQuery:
-    """`words` is the text without operators.
+    """`text` is what remains without operators.
 
     Values of one operator are alternatives; different operators must all match. `after` is inclusive, `before` is
     exclusive. `advice` explains an invalid operator value.
     """
 
-    words: str
+    text: str
     senders: tuple[str, ...] = ()
-    places: tuple[str, ...] = ()
+    conversations: tuple[str, ...] = ()
     tools: tuple[str, ...] = ()
     after: datetime | None = None
     before: datetime | None = None
@@ -78,16 +78,16 @@ class SearchQuery:
 
     @property
     def has_operators(self) -> bool:
-        return self != SearchQuery(self.words)
+        return self != SearchQuery(self.text)
 
 
 def parse_query(text: str) -> SearchQuery:
     """Days are in the local time zone."""
     text = text.replace("\0", " ").translate(_QUOTES)
-    words = _OPERATOR.sub(lambda found: " " if found[1] else found[0], text)
-    query = SearchQuery(" ".join(words.split()))
-    for found in [found for found in _OPERATOR.finditer(text) if found[1]][:_MAX_OPERATORS]:
-        name, value = found[1].lower(), " ".join((found[2] or found[3] or "").split())
+    without_operators = _OPERATOR.sub(lambda found: " " if found[1] else found[0], text)
+    query = SearchQuery(" ".join(without_operators.split()))
+    for match in [candidate for candidate in _OPERATOR.finditer(text) if candidate[1]][:_MAX_OPERATORS]:
+        name, value = match[1].lower(), " ".join((match[2] or match[3] or "").split())
         query = _with(query, name, value)
     return query
 
@@ -99,7 +99,7 @@ def _with(query: SearchQuery, name: str, value: str) -> SearchQuery:
         case "from":
             return replace(query, senders=(*query.senders, value))
         case "in":
-            return replace(query, places=(*query.places, value))
+            return replace(query, conversations=(*query.conversations, value))
         case "tool":
             return replace(query, tools=(*query.tools, value))
         case _:
@@ -118,10 +118,10 @@ def _start_of_period(value: str) -> datetime | None:
     if (ago := _DAYS_AGO.get(value.lower())) is not None:
         day = datetime.now(UTC).astimezone() - timedelta(days=ago)
         return datetime(day.year, day.month, day.day).astimezone()
-    found = next((found for form in _DATE_FORMATS if (found := form.fullmatch(value))), None)
-    if found is None:
+    match = next((match for form in _DATE_FORMATS if (match := form.fullmatch(value))), None)
+    if match is None:
         return None
-    year, month, day = (int(found[part]) if found[part] else 1 for part in ("year", "month", "day"))
+    year, month, day = (int(match[part]) if match[part] else 1 for part in ("year", "month", "day"))
     try:
         # Times near the ends of the calendar cannot be converted to UTC.
         return datetime(year, month, day).astimezone() if 1 < year < 9999 else None

@@ -47,32 +47,32 @@ class ScopeFinder:
         self._titles = titles
 
     async def find(self, query: SearchQuery, conversation_id: str | None) -> SearchScope:
-        places = await self._conversation_ids(query, conversation_id)
+        conversation_ids = await self._conversation_ids(query, conversation_id)
         roles = tuple(sender.lower() for sender in query.senders if sender.lower() in ("user", "agent"))
         names = tuple(ascii_lower(sender) for sender in query.senders if sender.lower() not in ("user", "agent"))
         by_name = {name: await self._agents(name) for name in names}
-        author_ids = tuple(agent_id for found in by_name.values() for agent_id in found)
-        is_empty = places == () or bool(query.senders and not roles and not author_ids)
+        author_ids = tuple(agent_id for agent_ids in by_name.values() for agent_id in agent_ids)
+        is_empty = conversation_ids == () or bool(query.senders and not roles and not author_ids)
         if len(names) == 1 and not roles and len(author_ids) > _MAX_AGENTS:
-            return SearchScope(places, ("agent",), author_ids, names[0], is_empty)
-        return SearchScope(places, roles, author_ids, "", is_empty)
+            return SearchScope(conversation_ids, ("agent",), author_ids, names[0], is_empty)
+        return SearchScope(conversation_ids, roles, author_ids, "", is_empty)
 
     async def _conversation_ids(self, query: SearchQuery, conversation_id: str | None) -> tuple[str, ...] | None:
-        if not query.places:
+        if not query.conversations:
             return None if conversation_id is None else (conversation_id,)
-        found: list[str] = []
-        for place in query.places:
-            known = await self._reader.rows(_KNOWN, {"id": place})
-            titles = () if known else await self._titles.find(place, _MAX_CONVERSATIONS)
-            found += [row.id for row in known] + [conversation.id for conversation in titles]
+        conversation_ids: list[str] = []
+        for name in query.conversations:
+            rows = await self._reader.rows(_KNOWN, {"id": name})
+            titles = () if rows else await self._titles.find(name, _MAX_CONVERSATIONS)
+            conversation_ids += [row.id for row in rows] + [conversation.id for conversation in titles]
         if conversation_id is not None:
-            return (conversation_id,) if conversation_id in found else ()
-        return tuple(dict.fromkeys(found))
+            return (conversation_id,) if conversation_id in conversation_ids else ()
+        return tuple(dict.fromkeys(conversation_ids))
 
     async def _agents(self, name: str) -> tuple[str, ...]:
         present = [row.id for row in await self._reader.rows(self._named, {"name": name})]
         left = await self._reader.structs(self._with_former, Conversation)
-        former = [one.id for conversation in left for one in conversation.former if ascii_lower(one.name) == name]
+        former = [agent.id for conversation in left for agent in conversation.former if ascii_lower(agent.name) == name]
         return (*present, *former)
 
 

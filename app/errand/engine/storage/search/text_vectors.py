@@ -61,7 +61,7 @@ class TextVectorIndex:
             conditions.append(f"nodes.conversation_id IN ({_names('c', scope.conversation_ids, parameters)})")
         if query.senders:
             listed = () if scope.named else scope.author_ids
-            senders = [*(facet("from", role) for role in scope.roles), *(facet("by", one) for one in listed)]
+            senders = [*(facet("from", role) for role in scope.roles), *(facet("by", author) for author in listed)]
             conditions.append(f"facets && ARRAY[{_names('s', map(str.lower, senders), parameters)}]")
         if query.tools:
             tools = (facet("tool", tool).lower() for tool in query.tools)
@@ -82,10 +82,10 @@ class TextVectorTitles:
         self._reader = reader
 
     async def find(self, text: str, limit: int = 20) -> tuple[Conversation, ...]:
-        words = parse_words(text)
-        if not words.phrases:
+        parsed = parse_words(text)
+        if not parsed.phrases:
             return ()
-        matches, parameters = _matches("errand_vector(title)", words.phrases, words.is_open)
+        matches, parameters = _matches("errand_vector(title)", parsed.phrases, parsed.is_open)
         statement = sql.text(_TITLES.format(matches=matches))
         return await conversations_read(self._reader, statement, {**parameters, "limit": limit})
 
@@ -123,26 +123,26 @@ def marked_snippet(text: str, phrases: Sequence[str], unfinished: bool) -> str:
     """Sixteen words where most of the phrases stand together, with marks around these, like FTS5's `snippet`."""
     folded = text.lower() if text.isascii() else text.translate(_folding)
     patterns = [_pattern(phrase, unfinished and phrase is phrases[-1]) for phrase in phrases]
-    found = sorted(
+    hits = sorted(
         (match.start(), match.end(), number)
         for number, pattern in enumerate(patterns)
         for match in islice(pattern.finditer(folded), _MAX_MATCHES)
     )
-    if not found:
+    if not hits:
         return text[:160]
-    starts = [begin for begin, _, _ in found]
+    starts = [begin for begin, _, _ in hits]
     ends = (bisect_left(starts, begin + _NEAR) for begin in starts)
-    near = [{number for _, _, number in found[first:end]} for first, end in enumerate(ends)]
-    best = max(range(len(found)), key=lambda place: (len(near[place]), -place))
-    origin = max(0, found[best][0] - _NEAR)
-    words = [match.span() for match in _WORD.finditer(folded, origin, found[best][0] + _NEAR)]
-    place = next(number for number, (start, _) in enumerate(words) if start >= found[best][0])
-    last = min(len(words), max(0, place - (_LENGTH - len(near[best])) // 2) + _LENGTH)
+    near = [{number for _, _, number in hits[first:end]} for first, end in enumerate(ends)]
+    best = max(range(len(hits)), key=lambda place: (len(near[place]), -place))
+    origin = max(0, hits[best][0] - _NEAR)
+    spans = [match.span() for match in _WORD.finditer(folded, origin, hits[best][0] + _NEAR)]
+    hit_index = next(number for number, (start, _) in enumerate(spans) if start >= hits[best][0])
+    last = min(len(spans), max(0, hit_index - (_LENGTH - len(near[best])) // 2) + _LENGTH)
     first = max(0, last - _LENGTH)
-    start, lead = (0, "") if first == 0 and origin == 0 else (words[first][0], "…")
-    is_end = last == len(words) and _WORD.search(folded, words[-1][1]) is None
-    end, trail = (len(text), "") if is_end else (words[last - 1][1], "…")
-    return lead + _marked(text, start, end, found) + trail
+    start, lead = (0, "") if first == 0 and origin == 0 else (spans[first][0], "…")
+    is_end = last == len(spans) and _WORD.search(folded, spans[-1][1]) is None
+    end, trail = (len(text), "") if is_end else (spans[last - 1][1], "…")
+    return lead + _marked(text, start, end, hits) + trail
 
 
 def _marked(text: str, start: int, end: int, found: Iterable[tuple[int, int, int]]) -> str:
@@ -156,6 +156,6 @@ def _marked(text: str, start: int, end: int, found: Iterable[tuple[int, int, int
 
 
 def _pattern(phrase: str, unfinished: bool) -> re.Pattern[str]:
-    words = [re.escape(word) for word in _WORD.findall(phrase.translate(_folding))]
+    escaped = [re.escape(word) for word in _WORD.findall(phrase.translate(_folding))]
     tail = r"[^\W_]*" if unfinished else r"(?![^\W_])"
-    return re.compile(r"(?<![^\W_])" + r"[\W_]+".join(words) + tail)
+    return re.compile(r"(?<![^\W_])" + r"[\W_]+".join(escaped) + tail)

@@ -26,8 +26,8 @@ _FREE_BYTES = 100_000_000
 
 def condition_kind(why: object) -> Trouble | None:
     """The kind of trouble; None if the change itself is at fault, so that retrying does not help."""
-    words = str(why)
-    return next((kind for sign, kind in _KIND_BY_MESSAGE.items() if sign in words), None)
+    message = str(why)
+    return next((kind for sign, kind in _KIND_BY_MESSAGE.items() if sign in message), None)
 
 
 # SQLSTATE of a server, or its first two characters.

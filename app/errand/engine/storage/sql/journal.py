@@ -47,7 +47,7 @@ _owner: ContextVar[_Owner | None] = ContextVar("owner of changes", default=None)
 
 
 def begin_ownership() -> None:
-    """From here on, this asyncio task and those it starts own their changes: failures are not reported to others."""
+    """Let this asyncio task and those it starts own their changes: failures are not reported to others."""
     _owner.set(_Owner())
 
 
@@ -343,7 +343,7 @@ class Journal:
 
     def _report_trouble(self, error: CannotSave) -> None:
         assert error.kind is not None
-        if not any(known.kind == error.kind for known in self.health.conditions):
+        if not any(open_condition.kind == error.kind for open_condition in self.health.conditions):
             _log.error("nothing can be saved: %s", error)
         self.health.report(condition(error.kind, name_of(self._engine)))
         for entry in (*self._batch, *self._entries):
@@ -354,10 +354,10 @@ class Journal:
                     pass
 
     def _clear_trouble(self) -> None:
-        for known in self.health.conditions:
-            if known.holds and known.kind != "damaged":
-                _log.warning("saving works again after: %s", known.text)
-                self.health.clear(known.kind)
+        for open_condition in self.health.conditions:
+            if open_condition.holds and open_condition.kind != "damaged":
+                _log.warning("saving works again after: %s", open_condition.text)
+                self.health.clear(open_condition.kind)
 
     def _refusal(self) -> CannotSave:
         held = self.health.blocking_condition

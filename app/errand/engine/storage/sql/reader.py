@@ -39,7 +39,7 @@ _is_patient: ContextVar[bool] = ContextVar("reads wait for the database", defaul
 
 
 def begin_patience() -> None:
-    """From here on, this asyncio task and those it starts wait while the database server is away."""
+    """Let this asyncio task and those it starts wait while the database server is away."""
     _is_patient.set(True)
 
 
@@ -106,5 +106,5 @@ class Reader:
     async def struct(
         self, statement: Executable, shape: type[T], parameters: Mapping[str, Value] | None = None
     ) -> T | None:
-        found = await self.structs(statement, shape, parameters)
-        return found[0] if found else None
+        records = await self.structs(statement, shape, parameters)
+        return records[0] if records else None

@@ -99,8 +99,8 @@ def _fix_future_times(source: Path, folder: Path) -> None:
     ahead = sorted(
         (file for file in _copies(folder, f"{source.stem}-*.db") if _age(file) > now), key=_age, reverse=True
     )
-    for place, file in enumerate(ahead, start=1):
-        os.utime(file, ns=(now, now - place * _SECOND_NS))
+    for number, file in enumerate(ahead, start=1):
+        os.utime(file, ns=(now, now - number * _SECOND_NS))
 
 
 def _drop_old(folder: Path, pattern: str) -> None:
@@ -134,8 +134,8 @@ class DailyBackups:
         wait = max(_FIRST_S, self._due_in())
         while True:
             await asyncio.sleep(wait)
-            made = await self.make()
-            wait = max(_FIRST_S, self._due_in()) if made else _RETRY_S
+            succeeded = await self.make()
+            wait = max(_FIRST_S, self._due_in()) if succeeded else _RETRY_S
 
     async def make(self) -> bool:
         """Copy and check the database if it has changed; False if that failed."""

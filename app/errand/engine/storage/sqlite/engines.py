@@ -62,7 +62,7 @@ async def open_engine(path: Path, copies: Path) -> tuple[AsyncEngine, Writer, Re
 
 
 def _transaction_engine(path: Path) -> AsyncEngine:
-    """For the exclusive transactions of the journal, of which there is one at a time."""
+    """Return an engine for the exclusive transactions of the journal; there is one at a time."""
     engine = create_async_engine(sqlite_url(path), pool_size=1, max_overflow=0, connect_args={"isolation_level": None})
     event.listen(engine.sync_engine, "connect", _configure)
     return engine
