@@ -60,7 +60,7 @@ async def _check_types() -> tuple[int, str]:
     try:
         output, _ = await process.communicate()
     except asyncio.CancelledError:
-        process.terminate()
+        os.killpg(process.pid, signal.SIGTERM)  # also Node.js, which holds its streams
         await process.wait()
         raise
     return await process.wait(), output.decode(errors="replace").strip()

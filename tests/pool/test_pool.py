@@ -98,9 +98,12 @@ async def test_fixtures_of_a_session_are_made_once_for_all_files_of_a_worker(tmp
 
 
 async def test_workers_end_their_fixtures_when_the_run_is_cancelled(tmp_path: Path) -> None:
-    waits = "import time\n\n\ndef test_it(resource: int) -> None:\n    time.sleep(600)\n"
+    began = tmp_path / "began"
+    waits = (
+        f"import pathlib, time\n\n\ndef test_it(resource):\n    pathlib.Path({str(began)!r}).touch(); time.sleep(600)\n"
+    )
     running = asyncio.create_task(_run(tmp_path, _write(tmp_path, _SESSION_FIXTURE, a=waits)))
-    await file_appears(tmp_path / "tests" / "made")
+    await file_appears(began)
     running.cancel()
     await asyncio.wait([running])
     assert running.cancelled() and (tmp_path / "tests" / "ended").exists()

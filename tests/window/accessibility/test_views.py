@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import pytest
@@ -11,49 +12,35 @@ from PySide6.QtWidgets import QApplication, QPushButton, QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
 from errand.window.theme.style import push_button
-from errand.window.theme.theme import Theme
+from errand.window.theme.theme import Mode, Theme
 from errand.window.widgets.labels import TextLabel
 from tests.support.command_line import CHECKOUT
 from tests.window.accessibility.contrast import lines, picture_of
-from tests.window.accessibility.full_window import window_fixture
+from tests.window.accessibility.full_window import WindowFixture, window_fixture
 from tests.window.accessibility.tab_walk import TabWalk
 from tests.window.accessibility.tree import elements
-from tests.window.accessibility.walk import MIN_TEXT_CONTRAST, Findings, findings, findings_in_contrast, is_reached
-
-
-@pytest.fixture(scope="module")
-def walks() -> list[Findings]:
-    """The findings of one walk through all views in the light theme, which the first test makes."""
-    return []
+from tests.window.accessibility.walk import MIN_TEXT_CONTRAST, findings, findings_in_contrast, is_reached
 
 
 @pytest.fixture
-async def in_light(
-    walks: list[Findings], qapp: QApplication, theme: Theme, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Findings:
-    if not walks:
-        monkeypatch.setenv("HOME", str(tmp_path))  # where skills are installed
-        async with window_fixture(qapp, theme, tmp_path) as fixture:
-            walks.append(await findings(fixture))
-    return walks[0]
-
-
-def test_every_part_can_be_used_without_a_mouse_and_fits(in_light: Findings) -> None:
-    assert in_light.use == [], "\n".join(in_light.use)
-
-
-def test_every_text_and_icon_has_enough_contrast_in_the_light_theme(in_light: Findings) -> None:
-    assert in_light.contrast == [], "\n".join(in_light.contrast)
-
-
-async def test_every_text_and_icon_has_enough_contrast_in_the_dark_theme(
+async def opened(
     qapp: QApplication, theme: Theme, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    theme.set_mode("dark")
-    async with window_fixture(qapp, theme, tmp_path) as fixture:
-        found = await findings_in_contrast(fixture)
-    assert found == [], "\n".join(found)
+) -> AsyncGenerator[WindowFixture]:
+    monkeypatch.setenv("HOME", str(tmp_path))  # where skills are installed
+    async with window_fixture(qapp, theme, tmp_path) as opened:
+        yield opened
+
+
+async def test_every_part_can_be_used_without_a_mouse_and_fits(opened: WindowFixture) -> None:
+    wrong = await findings(opened)
+    assert wrong == [], "\n".join(wrong)
+
+
+@pytest.mark.parametrize("mode", ["light", "dark"])
+async def test_every_text_and_icon_has_enough_contrast(opened: WindowFixture, theme: Theme, mode: Mode) -> None:
+    theme.set_mode(mode)
+    wrong = await findings_in_contrast(opened)
+    assert wrong == [], "\n".join(wrong)
 
 
 def test_every_control_has_a_name_and_every_text_fits_in_german(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ import importlib
 import pkgutil
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import partial
 
 from PySide6.QtCore import QEvent, Qt
@@ -53,31 +52,21 @@ async def bring(fixture: WindowFixture, view: View) -> QWidget:
     return window
 
 
-@dataclass(frozen=True, slots=True)
-class Findings:
-    """What is wrong in the views, one line each: with keyboard, names and layout, and with the contrast."""
-
-    use: list[str] = field(default_factory=list[str])
-    contrast: list[str] = field(default_factory=list[str])
-
-
-async def findings(fixture: WindowFixture) -> Findings:
-    """Open each view once and check everything in it."""
-    result = Findings()
+async def findings(fixture: WindowFixture) -> list[str]:
+    """Return what is wrong with keyboard, names and layout in all views."""
+    lines_found: list[str] = []
     seen: set[type] = set()
     looked_at: set[QWidget] = set()
     for view in VIEWS:
         window = await bring(fixture, view)
-        result.contrast.extend(f"{view.name}: {line}" for line in _low_contrast(window))
         seen.update(kind for part in _visible(window) for kind in type(part).__mro__)
         wrong = (*_nameless(window), *_unreachable(window, looked_at), *_unpressable(window), *_cut(window))
-        result.use.extend(f"{view.name}: {line}" for line in wrong)
-    result.use.extend(f"in no view: {name}" for name in sorted(_window_parts(seen)))
-    return result
+        lines_found += [f"{view.name}: {line}" for line in wrong]
+    return [*lines_found, *(f"in no view: {name}" for name in sorted(_window_parts(seen)))]
 
 
 async def findings_in_contrast(fixture: WindowFixture) -> list[str]:
-    """Open each view in the theme that is applied, and check its contrast alone."""
+    """Return the texts and icons with too little contrast, in the theme that is applied."""
     found: list[str] = []
     for view in VIEWS:
         window = await bring(fixture, view)
