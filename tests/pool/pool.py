@@ -28,6 +28,8 @@ class Pool:
         self._count = len(files)
         self.done: list[FileDone] = []
         self.failures: list[TestFailed] = []
+        self.crashed: list[TestFailed] = []
+        """Files whose worker was ended by a signal, with its output. They run once more, in another process."""
 
     async def run(self, workers: int) -> None:
         """Run all files. Cancelled, it interrupts the workers and waits for their end."""
@@ -45,6 +47,7 @@ class Pool:
                 "\nslowest files:",
                 *(f"{done.seconds:8.2f} s  {done.file}" for done in slowest),
                 "",
+                *(f"CRASHED {crash.test}\n{crash.text}" for crash in self.crashed),
                 *(f"FAILED {failure.test}" for failure in self.failures),
                 f"{len(self.failures)} failed, {passed} passed, {skipped} skipped "
                 f"in {len(self.done)} of {self._count} files",
@@ -83,9 +86,14 @@ class Pool:
             if code not in _ENDED_IN_ORDER or files:
                 output.seek(0)
                 text = output.read().decode(errors="replace")[-_MAX_OUTPUT_LENGTH:]
-                self._fail(TestFailed(f"{files[0] if files else 'a worker'}: pytest ended with {code}", text))
+                if code < 0 and files and not any(crash.test == files[0] for crash in self.crashed):
+                    self.crashed.append(TestFailed(files[0], text))
+                    _say(f"CRASHED with {code}, runs again: {files[0]}")
+                    self._queue.appendleft(files[0])
+                else:
+                    self._fail(TestFailed(f"{files[0] if files else 'a worker'}: pytest ended with {code}", text))
                 self._queue.extendleft(files[1:])  # taken, but not begun
-            return len(self._queue) < had
+            return len(self._queue) < had or bool(files)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> list[str]:
         """Hand out files until the worker ends. Returns those that it had begun and did not finish."""

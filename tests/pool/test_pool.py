@@ -9,6 +9,10 @@ from tests.pool.order import load_seconds, slowest_first, store_seconds
 from tests.pool.pool import Pool
 from tests.support.processes import file_appears
 
+_SIGNAL_ONCE = (
+    "import os\nfrom pathlib import Path\n\n\ndef test_it() -> None:\n    mark = Path(__file__).with_suffix('.mark')\n"
+    "    if not mark.exists():\n        mark.touch()\n        os.kill(os.getpid(), 9)\n"
+)
 _CRASH = "import os\n\n\ndef test_it() -> None:\n    os._exit(3)\n"
 _SESSION_FIXTURE = """
 import os
@@ -117,3 +121,11 @@ def test_files_that_took_long_come_first_and_new_ones_by_their_size(tmp_path: Pa
     seconds = load_seconds(tmp_path / "seconds.json")
     assert slowest_first([small, large, known], seconds) == [str(large), str(known), str(small)]
     assert load_seconds(tmp_path / "missing.json") == {}
+
+
+async def test_a_file_whose_worker_was_ended_by_a_signal_runs_once_more_and_is_named(tmp_path: Path) -> None:
+    files = _write(tmp_path, a=_SIGNAL_ONCE, b=_SIGNAL_ONCE.replace(".mark", ".other"))
+    pool = await _run(tmp_path, files, workers=1)
+    assert [crash.test for crash in pool.crashed] == ["tests/test_a.py", "tests/test_b.py"]
+    assert (pool.failures, len(pool.done)) == ([], 2)
+    assert "CRASHED tests/test_a.py" in pool.summary()

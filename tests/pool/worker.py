@@ -3,6 +3,7 @@
 Fixtures of session scope live as long as the worker. A file is imported when its turn comes.
 """
 
+import gc
 import socket
 import time
 from collections import Counter
@@ -89,6 +90,7 @@ class _Worker:
         return self._replies.readline().strip()
 
     def _tell_done(self, file: str) -> None:
+        gc.collect()  # Qt's objects are freed in this thread, not in one of an engine that a later file starts
         now = time.monotonic()
         counts = self._outcomes
         self._tell(FileDone(file, now - self._file_began_at, counts["passed"], counts["skipped"]))
