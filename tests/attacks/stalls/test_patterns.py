@@ -13,7 +13,15 @@ from tests.attacks.campaign import Campaign
 
 Pattern: TypeAlias = "re.Pattern[str] | re.Pattern[bytes]"
 
-_PACKAGES = ("errand.engine", "errand.client", "errand.cli", "errand.protocol")
+_PACKAGES = (
+    "errand.engine",
+    "errand.client",
+    "errand.cli",
+    "errand.protocol",
+    "errand.system",
+    "errand.text",
+    "errand.window",
+)
 _LENGTH = 20_000
 # A linear pattern takes a hundredth of this; a quadratic one many times as much.
 _HANGS_S = 1.0
@@ -23,7 +31,11 @@ _NEVER_SEARCHED = (
     "argument_check._NUMBER",
     "claude_code._PERSISTED",
     "codex._IMAGE_TAG",
+    "url_secrets._IS_LIST",
     "markdown._ITEM",
+    "markdown_pieces._FENCE",
+    "markdown_pieces._RULE",
+    "markdown_pieces._DELIMITERS",
     "markdown._UNDECIDED",
     "skills._FIELD",
     "gitignore._BRACKET",

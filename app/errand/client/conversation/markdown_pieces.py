@@ -13,7 +13,8 @@ _Kind: TypeAlias = Literal["plain", "list", "fence", "table", "details"]
 # shorter. A numbered list starts again with its next number.
 _LONG = {"plain": 4_000, "list": 16_000}
 
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})([^\n]*)\n")
+# The quantifiers of lines are possessive: a line of marks alone costs as much as its length.
+_FENCE = re.compile(r" {0,3}+(`{3,}+|~{3,}+)([^\n]*+)\n")
 _ITEM = re.compile(r" {0,3}(?:[-*+]|\d{1,9}[.)])(?=[ \t\n])")
 # A list item that can interrupt a paragraph: it has text, and if numbered, the number is 1.
 _FIRST_WHOLE = re.compile(r" {0,3}(?:[-*+]|1[.)]) {1,4}\S")
@@ -22,8 +23,8 @@ _FIRST = re.compile(r" {0,3}(?:[-*+]|1[.)]) {1,4}[^\s\-*+_]")
 _MARGIN = re.compile(r"[ \t]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*")
 # An incomplete line that may become a list item.
 _MAYBE_ITEM = re.compile(r" {0,3}(?:[-*+]|\d{1,9}[.)]?)?\Z")
-_RULE = re.compile(r" {0,3}([-*_])[ \t]*(?:\1[ \t]*){2,}\n")
-_DELIMITERS = re.compile(r" {0,3}\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*\n")
+_RULE = re.compile(r" {0,3}+([-*_])[ \t]*+(?:\1[ \t]*+){2,}+\n")
+_DELIMITERS = re.compile(r" {0,3}+\|?[ \t]*+:?-++:?[ \t]*+(?:\|[ \t]*+:?-++:?[ \t]*+)*+\|?[ \t]*+\n")
 
 
 _DETAILS = re.compile(r" {0,3}<details(?: open)?>", re.IGNORECASE)
