@@ -39,21 +39,39 @@ class Watcher:
 
     events: list[Event] = field(default_factory=list[Event])
     deltas: list[Delta] = field(default_factory=list[Delta])
-    _news: asyncio.Event = field(default_factory=asyncio.Event)
+    _awaited: dict[asyncio.Future[None], Callable[[], bool]] = field(
+        default_factory=dict["asyncio.Future[None]", Callable[[], bool]]
+    )
 
     def on_event(self, record: EventRecord, frame: Frame) -> None:
         self.events.append(record.event)
-        self._news.set()
+        self._check_conditions()
 
     def on_delta(self, delta: Delta, data: bytes) -> None:
         self.deltas.append(delta)
-        self._news.set()
+        self._check_conditions()
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        async with asyncio.timeout(WAIT_LIMIT_S):
-            while not condition():
-                self._news.clear()
-                await self._news.wait()
+        """Wait until a condition holds or has held after an event: none is skipped when several arrive at once."""
+        if condition():
+            return
+        holds = asyncio.get_running_loop().create_future()
+        self._awaited[holds] = condition
+        try:
+            async with asyncio.timeout(WAIT_LIMIT_S):
+                await holds
+        finally:
+            del self._awaited[holds]
+
+    def _check_conditions(self) -> None:
+        for holds, condition in self._awaited.items():
+            if holds.done():
+                continue
+            try:
+                if condition():
+                    holds.set_result(None)
+            except Exception as error:  # noqa: BLE001 -- fails the test that waits, not the engine
+                holds.set_exception(error)
 
     def tasks(self, task_id: str) -> list[Task]:
         """All states of a task, oldest first."""
@@ -66,8 +84,9 @@ class Watcher:
 
     async def task(self, task_id: str, condition: Callable[[Task], bool]) -> Task:
         """The first state of a task, from its newest one on, for which the condition holds."""
-        await self.until(lambda: bool(self.tasks(task_id)) and condition(self.tasks(task_id)[-1]))
-        return self.tasks(task_id)[-1]
+        first = max(len(self.tasks(task_id)) - 1, 0)
+        await self.until(lambda: any(map(condition, self.tasks(task_id)[first:])))
+        return next(filter(condition, self.tasks(task_id)[first:]))
 
     async def end(self, task_id: str) -> Task:
         return await self.task(task_id, lambda task: task.ended_at is not None)
