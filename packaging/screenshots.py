@@ -41,7 +41,7 @@ from errand.window.views.composer.task_options_dialog import TaskOptionsDialog
 from errand.window.views.conversation.ask_models_dialog import AskModelsDialog
 from errand.window.views.settings.dialog import PageName, SettingsDialog
 from errand.window.views.shared.picker import PickerDialog
-from errand.window.views.shell.dialogs import ShortcutsDialog
+from errand.window.views.shell.shortcuts_dialog import ShortcutsDialog
 from errand.window.views.usage.dialog import UsageDialog
 from tests.support.command_line import Errand
 from tests.support.open_window import OpenWindow, open_window

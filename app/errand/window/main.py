@@ -27,6 +27,7 @@ from errand.window.stores.window_state import WindowStateStore
 from errand.window.theme.theme import Theme
 from errand.window.views.composer.drop_payload import PastedFiles
 from errand.window.views.conversation.services import ViewServices
+from errand.window.views.shell.actions import ACTIONS
 from errand.window.views.shell.main_window import MainWindow
 from errand.window.views.shell.open_conversation import OpenConversationFactory
 from errand.window.views.shell.open_conversations import OpenConversations
@@ -218,7 +219,7 @@ def build_window(
     tabs = TabsView(factory, theme, pulse)
     conversations = OpenConversations(tabs, factory, theme)
     control, tour = TaskControlStore(stores.session), TourStore(stores.session, paths.workspaces)
-    return MainWindow(control, tour, sidebar, factory, tabs, conversations, theme, state)
+    return MainWindow(control, tour, sidebar, factory, tabs, conversations, theme, state, ACTIONS)
 
 
 class _Excepthook:

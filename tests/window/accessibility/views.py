@@ -23,10 +23,9 @@ from errand.window.views.settings.data.page import StorageRowView
 from errand.window.views.settings.dialog import PageName, SettingsDialog
 from errand.window.views.settings.engine_settings_page import SettingView
 from errand.window.views.settings.tools_page import ToolRowView
-from errand.window.views.shared.actions import ActionName
 from errand.window.views.shared.picker import PickerDialog
-from errand.window.views.shell.dialogs import ShortcutsDialog
 from errand.window.views.shell.main_window import KeepRunningDialog
+from errand.window.views.shell.shortcuts_dialog import ShortcutsDialog
 from errand.window.views.sidebar.archive import DeleteDialog
 from errand.window.views.usage.dialog import UsageDialog
 from errand.window.views.usage.table import UsageTableView
@@ -112,7 +111,7 @@ async def _choices(fixture: WindowFixture) -> QWidget:
     return top(TaskOptionsDialog)
 
 
-async def _action(fixture: WindowFixture, name: ActionName, kind: type[QDialog]) -> QWidget:
+async def _action(fixture: WindowFixture, name: str, kind: type[QDialog]) -> QWidget:
     fixture.window.commands.trigger(name)
     return top(kind)
 

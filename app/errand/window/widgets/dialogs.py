@@ -77,6 +77,13 @@ def move_on_screen(popup: QWidget, corner: QPoint) -> None:
     popup.move(max(left, room.left()), max(top, room.top()))
 
 
+def bring_to_front(window: QWidget) -> None:
+    """Show a window above the others, with the keyboard."""
+    window.show()
+    window.raise_()
+    window.activateWindow()
+
+
 class QuestionDialog(QMessageBox):
     """Restores its default button: on a style change, such as dark mode, Qt makes the first button the default.
 

@@ -21,7 +21,6 @@ from errand.window.theme.theme import Theme
 from errand.window.views.composer.task_options_dialog import TaskOptionsDialog
 from errand.window.views.conversation.conversation_view import ConversationView
 from errand.window.views.conversation.find_bar import FindBarView
-from errand.window.views.shared.actions import ActionName
 from errand.window.views.shared.model_picker import ModelPicker
 from errand.window.views.usage.context_popover import ContextPopoverView
 from tests.support.window import press, until, view_fixture
@@ -68,7 +67,7 @@ def reminds(view: ConversationView) -> bool:
     return view.input_panel.status.text.startswith(AGAIN)
 
 
-def _action(name: ActionName) -> Callable[[WindowFixture], QWidget]:
+def _action(name: str) -> Callable[[WindowFixture], QWidget]:
     def opened(fixture: WindowFixture) -> QWidget:
         before = set(QApplication.topLevelWidgets())
         fixture.window.commands.trigger(name)

@@ -23,6 +23,7 @@ from errand.window.theme.theme import Theme
 from errand.window.views.settings.dialog import SettingsDialog
 from errand.window.views.shared.actions import ShortcutStore
 from errand.window.views.shared.model_picker import ModelPicker
+from errand.window.views.shell.actions import ACTIONS
 from tests.support.engine_server import EngineServer, engine_server
 from tests.support.window import until
 
@@ -92,7 +93,7 @@ async def settings(engine: EngineServer, theme: Theme, qtbot: QtBot, tmp_path: P
     session, state = stores.session, WindowStateStore(tmp_path / "window.json")
     models = ModelStore(session, state)
     await session.start()
-    dialog = SettingsDialog(stores, models, theme, ShortcutStore(state))
+    dialog = SettingsDialog(stores, models, theme, ShortcutStore(state, ACTIONS))
     dialog.models_changed.connect(models.load)
     qtbot.addWidget(dialog)
     dialog.open_page("general")

@@ -29,6 +29,7 @@ from errand.window.views.composer.task_options_bar import TaskOptionsView
 from errand.window.views.settings.dialog import SettingsDialog
 from errand.window.views.shared.actions import ShortcutStore
 from errand.window.views.shared.model_picker import ModelPicker
+from errand.window.views.shell.actions import ACTIONS
 from tests.support.engine_server import EngineServer, engine_server
 from tests.support.provider_servers import AnthropicServer, own_server
 from tests.support.window import until
@@ -109,7 +110,9 @@ async def page(theme: Theme, qtbot: QtBot, tmp_path: Path) -> AsyncGenerator[Pag
         stores = make_stores(connect)
         models = ModelStore(stores.session, WindowStateStore(tmp_path / "window.json"))
         await stores.session.start()
-        dialog = SettingsDialog(stores, models, theme, ShortcutStore(WindowStateStore(tmp_path / "window.json")))
+        dialog = SettingsDialog(
+            stores, models, theme, ShortcutStore(WindowStateStore(tmp_path / "window.json"), ACTIONS)
+        )
         dialog.models_changed.connect(models.load)
         qtbot.addWidget(dialog)
         dialog.open_page("providers")

@@ -14,8 +14,9 @@ from pytestqt.qtbot import QtBot
 from errand.window.stores.window_state import WindowStateStore
 from errand.window.theme.theme import Theme
 from errand.window.views.settings.shortcuts_page import ShortcutsPageView
-from errand.window.views.shared.actions import ACTIONS, ActionName, ShortcutStore, WindowActions, shortcut_conflict
-from errand.window.views.shell.dialogs import ShortcutsDialog
+from errand.window.views.shared.actions import ShortcutStore, WindowActions, shortcut_conflict
+from errand.window.views.shell.actions import ACTIONS
+from errand.window.views.shell.shortcuts_dialog import ShortcutsDialog
 from errand.window.widgets.buttons import ShortcutToolTip
 from errand.window.widgets.labels import TextLabel
 
@@ -29,7 +30,7 @@ def state(qapp: QApplication, tmp_path: Path) -> WindowStateStore:
 
 @pytest.fixture
 def shortcuts(state: WindowStateStore) -> ShortcutStore:
-    return ShortcutStore(state)
+    return ShortcutStore(state, ACTIONS)
 
 
 @pytest.fixture
@@ -62,7 +63,7 @@ def test_shortcuts_are_the_defaults_until_others_are_chosen_and_saved(
     assert shortcuts.keys("new_task") == ("Ctrl+T", "Ctrl+N")
     shortcuts.bind("new_task", "Ctrl+Alt+T")
     state.flush()
-    again = ShortcutStore(WindowStateStore(tmp_path / "window.json"))
+    again = ShortcutStore(WindowStateStore(tmp_path / "window.json"), ACTIONS)
     assert again.keys("new_task") == ("Ctrl+Alt+T",)
     again.reset("new_task")
     assert not again.any_changed
@@ -90,7 +91,7 @@ def test_no_default_shortcut_would_be_refused() -> None:
 
 def test_a_new_shortcut_works_at_once_in_every_window(qtbot: QtBot, shortcuts: ShortcutStore) -> None:
     done: list[str] = []
-    slots: dict[ActionName, Callable[[], None]] = {a.name: partial(done.append, a.name) for a in ACTIONS}
+    slots: dict[str, Callable[[], None]] = {a.name: partial(done.append, a.name) for a in ACTIONS}
     window = QWidget()
     qtbot.addWidget(window)
     WindowActions(slots, lambda number: done.append(f"tab {number}"), shortcuts).add_to(window)
@@ -103,7 +104,7 @@ def test_a_new_shortcut_works_at_once_in_every_window(qtbot: QtBot, shortcuts: S
 
 
 def test_a_tool_tip_shows_the_current_shortcut(qtbot: QtBot, shortcuts: ShortcutStore) -> None:
-    slots: dict[ActionName, Callable[[], None]] = {a.name: lambda: None for a in ACTIONS}
+    slots: dict[str, Callable[[], None]] = {a.name: lambda: None for a in ACTIONS}
     window = QWidget()
     qtbot.addWidget(window)
     WindowActions(slots, lambda number: None, shortcuts).add_to(window)

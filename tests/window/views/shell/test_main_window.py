@@ -28,9 +28,9 @@ from errand.window.stores.task_options import TaskOptions
 from errand.window.stores.window_state import WindowStateStore
 from errand.window.theme.theme import Theme
 from errand.window.views.memory.dialog import MemoryDialog
-from errand.window.views.shared.actions import ACTIONS
-from errand.window.views.shell.dialogs import ShortcutsDialog
+from errand.window.views.shell.actions import ACTIONS
 from errand.window.views.shell.main_window import MainWindow
+from errand.window.views.shell.shortcuts_dialog import ShortcutsDialog
 
 CONTROLS = (QAbstractButton, QAbstractItemView, QLineEdit, QPlainTextEdit)
 
@@ -61,7 +61,7 @@ async def test_every_control_has_a_name_and_is_reached_by_tab(window: MainWindow
 
 
 async def test_the_sheet_of_shortcuts_fits_the_screen_and_scrolls_by_keys(window: MainWindow) -> None:
-    window.dialogs.open_shortcuts()
+    window.commands.trigger("shortcuts")
     (sheet,) = window.findChildren(ShortcutsDialog)
     room = window.screen().availableSize()
     assert sheet.width() <= room.width() and sheet.height() <= room.height()

@@ -18,7 +18,7 @@ from errand.window.main import apply_appearance, build_window
 from errand.window.stores.stores import make_stores
 from errand.window.stores.window_state import WindowStateStore
 from errand.window.theme.theme import Theme
-from errand.window.views.shared.actions import ACTIONS
+from errand.window.views.shell.actions import ACTIONS
 from errand.window.views.shell.main_window import MainWindow
 from tests.support.records import task
 from tests.support.window import until

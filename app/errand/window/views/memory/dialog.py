@@ -17,7 +17,7 @@ from errand.window.views.memory.facts_page import FactsPageView
 from errand.window.views.memory.state_page import StatePageView
 from errand.window.widgets.banner import BannerView
 from errand.window.widgets.boxes import STRETCH, fill, hbox, set_vbox, vbox
-from errand.window.widgets.dialogs import resize_on_screen
+from errand.window.widgets.dialogs import bring_to_front, resize_on_screen
 from errand.window.widgets.labels import TextLabel
 
 MemoryPage = Literal["entries", "facts", "state"]
@@ -60,9 +60,7 @@ class MemoryDialog(QDialog):
     def open_for(self, conversation_id: str, folder: str, page: MemoryPage = "entries") -> None:
         """Show a page of it; the filter offers the conversation in front and its folder, if there are any."""
         self._conversation_id, self._folder = conversation_id, folder
-        self.show()
-        self.raise_()
-        self.activateWindow()
+        bring_to_front(self)
         self._state.open()
         index = [name for name, _ in _PAGES].index(page)
         if self.tabs.currentIndex() == index:

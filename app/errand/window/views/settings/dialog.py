@@ -19,7 +19,7 @@ from errand.window.views.settings.engine_settings_page import EngineSettingsPage
 from errand.window.views.settings.page import EngineCalls, SettingsPageView
 from errand.window.views.shared.actions import ShortcutStore
 from errand.window.widgets.boxes import STRETCH, fill, hbox, set_hbox
-from errand.window.widgets.dialogs import resize_on_screen
+from errand.window.widgets.dialogs import bring_to_front, resize_on_screen
 from errand.window.widgets.form import form
 from errand.window.widgets.labels import TextLabel
 
@@ -143,9 +143,7 @@ class SettingsDialog(QDialog):
     def open_page(self, name: PageName) -> None:
         """Show the dialog with this page."""
         self._names.setCurrentRow([page for page, _, _ in _PAGES].index(name))
-        self.show()
-        self.raise_()
-        self.activateWindow()
+        bring_to_front(self)
 
     def add_provider(self) -> None:
         """Show the form for a new provider."""

@@ -8,7 +8,7 @@ from errand.text.translation import tr
 from errand.window.theme.style import pressed_by_enter, push_button, set_style, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.views.settings.page import SettingsPageView
-from errand.window.views.shared.actions import ACTIONS, Action, ShortcutStore, shortcut_conflict
+from errand.window.views.shared.actions import Action, ShortcutStore, shortcut_conflict
 from errand.window.widgets.boxes import fill, hbox, set_hbox, set_vbox
 from errand.window.widgets.buttons import IconButton, native_keys
 from errand.window.widgets.labels import TextLabel
@@ -189,7 +189,7 @@ class ShortcutsPageView(SettingsPageView):
         self._shortcuts = shortcuts
         self._search = SearchField(theme, tr("Search shortcuts"))
         self.top.addWidget(self._search)
-        self._rows = [ShortcutRowView(theme, shortcuts, action) for action in ACTIONS]
+        self._rows = [ShortcutRowView(theme, shortcuts, action) for action in shortcuts.actions]
         width = max(theme.pixels(_KEYS_WIDTH), *(row.keys_width for row in self._rows))
         for row in self._rows:
             row.set_keys_width(width)

@@ -13,7 +13,7 @@ from errand.window.stores.catalog import SettingsStore
 from errand.window.stores.conversation_list import ConversationListStore, TitleSearchStore
 from errand.window.stores.session import EngineSession
 from errand.window.theme.theme import Theme
-from errand.window.views.shared.actions import ACTIONS, Action, ShortcutStore
+from errand.window.views.shared.actions import Action, ShortcutStore
 from errand.window.views.shared.picker import PickerDialog, PickerItem
 
 _MAX_CONVERSATIONS = 200
@@ -43,9 +43,14 @@ class CommandPalette(QObject):
     setting_chosen = Signal(str)
 
     def __init__(
-        self, conversations: ConversationListStore, session: EngineSession, theme: Theme, shortcuts: ShortcutStore
+        self,
+        conversations: ConversationListStore,
+        session: EngineSession,
+        theme: Theme,
+        shortcuts: ShortcutStore,
+        parent: QObject,
     ) -> None:
-        super().__init__()
+        super().__init__(parent)
         self._conversations = conversations
         self._titles = TitleSearchStore(session)
         self._declared = SettingsStore(session)
@@ -58,7 +63,9 @@ class CommandPalette(QObject):
 
     def open_over(self, window: QWidget, *, has_tabs: bool) -> None:
         self._targets.clear()
-        offered = (action for action in ACTIONS if action.in_palette and (has_tabs or not action.of_tab))
+        offered = (
+            action for action in self._shortcuts.actions if action.in_palette and (has_tabs or not action.of_tab)
+        )
         actions = [self._action_item(action) for action in offered]
         picker = PickerDialog(self._theme, _TITLE, (*actions, *self._conversation_items()), window)
         picker.chosen.connect(self._on_chosen)
