@@ -17,8 +17,10 @@ from errand.engine.core.cancel import CancelSignal
 from errand.engine.models.reply.builder import parse_arguments
 from errand.engine.permissions.policy import decide
 from errand.engine.tools.argument_check import check_in_time
-from errand.engine.tools.base import Tool, ToolContext, ToolError, ToolResult
+from errand.engine.tools.base import Tool
+from errand.engine.tools.context import ToolContext
 from errand.engine.tools.registry import NAMES, bind
+from errand.engine.tools.results import ToolError, ToolResult
 from errand.protocol.base import JsonObject, JsonValue
 from tests.attacks.campaign import Campaign
 from tests.support.limits import WAIT_LIMIT_S

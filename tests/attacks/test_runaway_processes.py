@@ -11,7 +11,7 @@ from uuid import uuid4
 import pytest
 
 from errand.engine.core.cancel import CancelSignal
-from errand.engine.tools.base import ToolError
+from errand.engine.tools.results import ToolError
 from tests.attacks.campaign import Campaign
 from tests.support.command_line import Errand, rest
 from tests.support.loop_parts import make_tool_context, run, tool_of

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from errand.engine.tools.base import ToolError
+from errand.engine.tools.results import ToolError
 from errand.protocol.asks import Approval, Ask, AskAnswerParams, Remember
 from errand.protocol.blocks import ToolResultBlock
 from tests.attacks.campaign import Campaign

@@ -25,7 +25,7 @@ from errand.engine.memory.vector_states import set_states
 from errand.engine.memory.vectors.embedded import EmbeddedVectors
 from errand.engine.memory.word_hits import word_hits
 from errand.engine.storage.records import conversations, nodes
-from errand.engine.tools.base import Vector
+from errand.engine.tools.context import Vector
 from errand.protocol.conversations import Node
 from errand.protocol.memory import MemoryListParams
 from errand.system.paths import Paths

@@ -14,7 +14,7 @@ import psutil
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.sandbox.launch import CommandSandbox
 from errand.engine.sandbox.profile import SandboxProfile
-from errand.engine.tools.base import ToolContext
+from errand.engine.tools.context import ToolContext
 from errand.engine.tools.shell.background import BackgroundCommands
 from tests.benchmarks.row import Row
 from tests.support.loop_parts import make_tool_context, run, tool_of

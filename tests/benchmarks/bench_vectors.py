@@ -14,7 +14,7 @@ import psutil
 
 from errand.engine.memory.vectors.base import VectorFilter, VectorHit
 from errand.engine.memory.vectors.embedded import EmbeddedVectors
-from errand.engine.tools.base import Vector
+from errand.engine.tools.context import Vector
 from tests.benchmarks.bench import in_new_process
 from tests.benchmarks.row import Row
 from tests.support.vectors import DIMENSIONS, Clusters

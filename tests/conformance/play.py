@@ -9,7 +9,7 @@ from msgspec import UNSET
 from errand.engine.agent.loop.agent import Agent
 from errand.engine.core.errors import EngineError
 from errand.engine.core.messages import Message
-from errand.engine.tools.base import ToolResult
+from errand.engine.tools.results import ToolResult
 from errand.protocol.base import JsonObject
 from tests.conformance.actions import act
 from tests.conformance.clock import Clock

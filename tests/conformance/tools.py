@@ -7,7 +7,8 @@ from msgspec import UNSET
 
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.messages import Text
-from errand.engine.tools.base import ExecutionMode, OnUpdate, ToolError, ToolResult, text_result
+from errand.engine.tools.base import ExecutionMode
+from errand.engine.tools.results import OnUpdate, ToolError, ToolResult, text_result
 from errand.protocol.base import JsonObject, JsonValue
 from tests.conformance.clock import Clock
 from tests.conformance.scenario import Action, ScriptStep, ToolSpec, compact

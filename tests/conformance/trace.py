@@ -19,7 +19,7 @@ from errand.engine.agent.loop.events import (
 )
 from errand.engine.core.messages import ModelMessage, Text
 from errand.engine.models.base import BlockDelta, ModelNotice, Retry
-from errand.engine.tools.base import ToolResult
+from errand.engine.tools.results import ToolResult
 from errand.protocol.base import JsonObject, JsonValue
 from tests.conformance.actions import act
 from tests.conformance.clock import Clock

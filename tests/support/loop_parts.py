@@ -13,9 +13,11 @@ import msgspec
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.messages import AssistantMessage, Text, ToolCall
 from errand.engine.models.base import BlockDelta, ModelEvent, ModelRequest, ReplyEnd, ReplyStart
-from errand.engine.tools.base import ExecutionMode, OnUpdate, Tool, ToolContext, ToolError, ToolResult, text_result
+from errand.engine.tools.base import ExecutionMode, Tool
+from errand.engine.tools.context import ToolContext
 from errand.engine.tools.processes.termination import ProcessSweep
 from errand.engine.tools.registry import bind
+from errand.engine.tools.results import OnUpdate, ToolError, ToolResult, text_result
 from errand.engine.tools.sessions import ConversationSessions, ToolSessions
 from errand.engine.tools.shell.environment import clean_environment
 from errand.protocol.base import JsonObject, JsonValue

@@ -9,11 +9,11 @@ from errand.engine.core.secrets import KeyStore
 from errand.engine.core.settings import McpServer as StoredServer
 from errand.engine.core.settings import Settings
 from errand.engine.permissions.network import judge_named
-from errand.engine.tools.base import OnUpdate, ToolResult
 from errand.engine.tools.mcp.known import KnownServers
 from errand.engine.tools.mcp.pool import McpPool
 from errand.engine.tools.mcp.server import McpServer
 from errand.engine.tools.mcp.tool import McpTool
+from errand.engine.tools.results import OnUpdate, ToolResult
 from errand.protocol.base import JsonObject
 from tests.support.loop_parts import make_tool_context
 from tests.support.processes import PYTHON

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from operator import mul
 
 from errand.engine.memory.vectors.base import VectorPoint
-from errand.engine.tools.base import Vector
+from errand.engine.tools.context import Vector
 
 DIMENSIONS = 384
 _CLUSTERS = 200

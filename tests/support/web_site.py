@@ -9,7 +9,7 @@ from aiohttp import web
 from errand.engine.permissions.addresses import DEFAULT_ALLOWED, AddressRules, host_of, judge_address
 from errand.engine.permissions.network import leads_astray
 from errand.engine.server.websocket_server import bind_loopback
-from errand.engine.tools.base import ToolContext
+from errand.engine.tools.context import ToolContext
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

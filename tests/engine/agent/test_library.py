@@ -15,7 +15,7 @@ from errand.engine.agent.loop.agent import Agent, AgentOptions
 from errand.engine.agent.loop.events import AgentEnd, AgentStart, ToolExecutionEnd, ToolExecutionStart
 from errand.engine.core.errors import EngineError
 from errand.engine.core.messages import Text
-from errand.engine.tools.base import ToolError
+from errand.engine.tools.results import ToolError
 from tests.support.command_line import CHECKOUT
 from tests.support.limits import WAIT_LIMIT_S
 from tests.support.loop_parts import OpenStream, WrittenStream, calling, reply

@@ -10,7 +10,7 @@ import pytest
 
 from errand.engine.checkpoints.notes import noted_changes
 from errand.engine.core.errors import NotFound
-from errand.engine.tools.base import ToolError
+from errand.engine.tools.results import ToolError
 from tests.engine.checkpoints.parts import Work, work_in
 
 

@@ -14,7 +14,8 @@ import pytest
 
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.memory.embedding import DIMENSIONS, Embedder
-from errand.engine.tools.base import ToolContext, ToolError
+from errand.engine.tools.context import ModelAccess, ToolContext
+from errand.engine.tools.results import ToolError
 from errand.protocol.base import JsonValue
 from tests.support.engine_parts import engine_parts
 from tests.support.loop_parts import failure, make_tool_context, run, text_of, tool_of
@@ -158,7 +159,7 @@ def _stored(file: Path) -> list[list[float]]:
 
 
 def tool_context(folder: Path, embedder: Embedder) -> ToolContext:
-    return replace(make_tool_context(folder), embed=embedder.embed)
+    return replace(make_tool_context(folder), models=ModelAccess(embed=embedder.embed))
 
 
 async def test_the_tool_gives_few_vectors_and_stores_many(tmp_path: Path, embedder: Embedder) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.memory.embedding import DIMENSIONS, Embedder
-from errand.engine.tools.base import Vector
+from errand.engine.tools.context import Vector
 from tests.support.minilm import minilm
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the process is given a socket as its input")

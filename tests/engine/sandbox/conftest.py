@@ -11,7 +11,8 @@ from errand.engine.core.cancel import CancelSignal
 from errand.engine.sandbox.detection import find_sandbox, forget_sandbox
 from errand.engine.sandbox.launch import CommandSandbox
 from errand.engine.sandbox.profile import SandboxProfile
-from errand.engine.tools.base import ToolContext, ToolResult
+from errand.engine.tools.context import ToolContext
+from errand.engine.tools.results import ToolResult
 from tests.support.loop_parts import make_tool_context, run, text_of, tool_of
 
 PLANTED = "sk-planted-key"

@@ -12,8 +12,9 @@ import pytest
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.sandbox.launch import CommandSandbox
 from errand.engine.sandbox.profile import DeniedFolders
-from errand.engine.tools.base import ToolContext, ToolError
+from errand.engine.tools.context import ToolContext
 from errand.engine.tools.processes import termination
+from errand.engine.tools.results import ToolError
 from errand.protocol.base import JsonObject
 from tests.engine.sandbox.conftest import PLANTED, profile_of, run_shell, shell_result
 from tests.support.loop_parts import task_of, text_of, tool_of

@@ -14,7 +14,8 @@ import pytest
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.sandbox.detection import find_sandbox
 from errand.engine.sandbox.launch import CommandSandbox
-from errand.engine.tools.base import ToolContext, ToolError
+from errand.engine.tools.context import ToolContext
+from errand.engine.tools.results import ToolError
 from errand.protocol.engine import SandboxForm
 from tests.engine.sandbox.conftest import PLANTED, profile_of, run_shell, shell_result
 from tests.support.loop_parts import task_of

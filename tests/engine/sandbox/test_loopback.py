@@ -13,7 +13,7 @@ import errand
 from errand.engine.sandbox.detection import find_sandbox
 from errand.engine.sandbox.launch import CommandSandbox
 from errand.engine.sandbox.loopback import Loopback
-from errand.engine.tools.base import ToolContext
+from errand.engine.tools.context import ToolContext
 from tests.engine.sandbox.conftest import profile_of, run_shell
 from tests.engine.sandbox.test_network import anything
 from tests.support.loop_parts import task_of

@@ -17,7 +17,7 @@ from errand.engine.permissions.addresses import is_public, is_this_machine
 from errand.engine.permissions.network import judge_connection, needs_network
 from errand.engine.sandbox.http_proxy import Judge
 from errand.engine.sandbox.launch import CommandSandbox
-from errand.engine.tools.base import ToolContext
+from errand.engine.tools.context import ToolContext
 from tests.engine.sandbox.conftest import profile_of, run_shell
 from tests.support.company_network import certificate
 from tests.support.limits import WAIT_LIMIT_S

@@ -8,7 +8,7 @@ import pytest
 
 from errand.engine.sandbox import protected_files
 from errand.engine.sandbox.launch import CommandSandbox
-from errand.engine.tools.base import ToolContext
+from errand.engine.tools.context import ToolContext
 from errand.engine.tools.python.session import PythonSession
 from tests.engine.sandbox.conftest import PLANTED, profile_of, run_shell
 from tests.support.loop_parts import run, task_of, text_of, tool_of

@@ -9,7 +9,7 @@ import pytest
 
 from errand.engine.sandbox.launch import CommandSandbox
 from errand.engine.sandbox.protected_files import note_own_write
-from errand.engine.tools.base import ToolContext
+from errand.engine.tools.context import ToolContext
 from tests.engine.sandbox.conftest import profile_of, run_shell
 from tests.support.loop_parts import run, task_of, tool_of
 from tests.support.processes import until

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import pytest
 
 from errand.engine.sandbox.seccomp import filter_program
-from errand.engine.tools.base import ToolContext
+from errand.engine.tools.context import ToolContext
 from errand.engine.tools.python.session import PythonSession
 from tests.engine.sandbox.conftest import run_shell
 from tests.support.loop_parts import run, task_of, text_of, tool_of

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from errand.engine.sandbox.launch import CommandSandbox
-from errand.engine.tools.base import ToolContext
+from errand.engine.tools.context import ToolContext
 from errand.engine.tools.python.session import PythonSession
 from tests.engine.sandbox.conftest import profile_of, run_shell
 from tests.support.loop_parts import make_tool_context, run, task_of, text_of, tool_of

@@ -12,7 +12,7 @@ from errand.engine.core.cancel import CancelSignal, stopped_by
 from errand.engine.sandbox.detection import find_sandbox
 from errand.engine.sandbox.launch import CommandSandbox
 from errand.engine.sandbox.profile import SandboxProfile
-from errand.engine.tools.base import ToolContext
+from errand.engine.tools.context import ShellContext, ToolContext
 from errand.engine.tools.shell.background import MAX_RUNNING_COMMANDS, BackgroundCommands
 from errand.protocol.background import BackgroundCommand
 from errand.protocol.base import JsonObject
@@ -157,7 +157,7 @@ async def test_a_terminal_without_the_background_waits_for_the_end(context: Tool
 
 async def test_people_can_type_into_a_terminal_for_which_a_call_waits(context: ToolContext) -> None:
     seen: list[tuple[BackgroundCommand, ...]] = []
-    watched = replace(context, background_changed=seen.append)
+    watched = replace(context, shell=ShellContext(background_changed=seen.append))
     line = "read -p 'Name? ' name; echo \"Hello $name\""
     call = asyncio.create_task(shell(watched, command=line, pty=True))
     await until(lambda: bool(seen) and bool(seen[-1]))
@@ -202,7 +202,7 @@ async def test_what_is_typed_is_judged_as_code_and_an_interrupt_is_free(context:
 
 async def test_clients_learn_of_the_start_and_the_end(context: ToolContext) -> None:
     seen: list[tuple[BackgroundCommand, ...]] = []
-    watched = replace(context, background_changed=seen.append)
+    watched = replace(context, shell=ShellContext(background_changed=seen.append))
     await shell(watched, command="sleep 4718", background=True)
     assert [one.ended_at for one in seen[-1]] == [None]
     await shell(watched, action="stop", id="1")

@@ -14,8 +14,10 @@ from aiohttp import web
 
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.messages import Image
-from errand.engine.tools.base import Access, Tool, ToolContext, ToolError
+from errand.engine.tools.base import Access, Tool
 from errand.engine.tools.browser.installed import find_browser
+from errand.engine.tools.context import ToolContext
+from errand.engine.tools.results import ToolError
 from errand.protocol.base import JsonObject
 from tests.support.limits import WAIT_LIMIT_S
 from tests.support.loop_parts import failure, make_tool_context, run, text_of, tool_of

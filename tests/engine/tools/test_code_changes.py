@@ -5,7 +5,9 @@ import msgspec
 import pytest
 
 from errand.engine.core.cancel import CancelSignal
-from errand.engine.tools.base import Tool, ToolContext, ToolResult
+from errand.engine.tools.base import Tool
+from errand.engine.tools.context import ToolContext
+from errand.engine.tools.results import ToolResult
 from errand.protocol.base import JsonObject, JsonValue
 from errand.protocol.blocks import EditedLines, FileEdit
 from errand.text.key_formats import REMOVED

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from errand.engine.tools.base import Tool, ToolContext
+from errand.engine.tools.base import Tool
+from errand.engine.tools.context import ToolContext
 from errand.protocol.base import JsonObject
 from errand.system.regular_file import replace_file
 from tests.support.loop_parts import failure, make_tool_context, run, tool_of

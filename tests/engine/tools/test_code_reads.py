@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from errand.engine.core.cancel import CancelSignal
-from errand.engine.tools.base import Tool, ToolContext
+from errand.engine.tools.base import Tool
+from errand.engine.tools.context import ToolContext
 from errand.protocol.base import JsonObject
 from tests.support.loop_parts import detail, failure, make_tool_context, run, text_of, tool_of
 

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from errand.engine.core.cancel import CancelSignal
-from errand.engine.tools.base import ToolContext, ToolError
+from errand.engine.tools.context import ToolContext
 from errand.engine.tools.processes import termination
+from errand.engine.tools.results import ToolError
 from tests.support.limits import WAIT_LIMIT_S
 from tests.support.loop_parts import make_tool_context, run, tool_of, until
 

@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from errand.engine.tools.base import Tool, ToolContext, ToolError
+from errand.engine.tools.base import Tool
 from errand.engine.tools.code.search import list_files
+from errand.engine.tools.context import ToolContext
 from errand.engine.tools.files.file_walk import is_file, keep_all, matches, walk
 from errand.engine.tools.files.git_excludes import personal_excludes
 from errand.engine.tools.files.gitignore import GitIgnore
+from errand.engine.tools.results import ToolError
 from tests.support.loop_parts import make_tool_context, run, text_of, tool_of
 
 NOTE = "[what .gitignore names is left out; set ignored to have it]"

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from errand.engine.tools.base import ToolContext, ToolResult
+from errand.engine.tools.context import ToolContext
+from errand.engine.tools.results import ToolResult
 from tests.support.loop_parts import make_tool_context, run, text_of, tool_of
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")

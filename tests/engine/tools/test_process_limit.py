@@ -10,9 +10,10 @@ from uuid import uuid4
 import pytest
 
 from errand.engine.core.cancel import CancelSignal
-from errand.engine.tools.base import ToolContext, ToolError
+from errand.engine.tools.context import ToolContext
 from errand.engine.tools.processes.termination import ProcessSweep
 from errand.engine.tools.python.session import PythonSession
+from errand.engine.tools.results import ToolError
 from errand.engine.tools.shell.background import BackgroundCommands
 from tests.engine.sandbox.conftest import sandboxed
 from tests.support.limits import WAIT_LIMIT_S

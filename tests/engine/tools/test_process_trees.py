@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from errand.engine.core.cancel import CancelSignal
-from errand.engine.tools.base import ToolContext, ToolError, ToolResult
+from errand.engine.tools.context import ToolContext
 from errand.engine.tools.processes import marks, termination
 from errand.engine.tools.processes.marks import marks_of
 from errand.engine.tools.processes.process_table import PortableTable, Search, display_name
 from errand.engine.tools.processes.termination import reap_orphans
+from errand.engine.tools.results import ToolError, ToolResult
 from tests.support import processes
 from tests.support.loop_parts import is_running, make_tool_context, run, task_of, text_of, tool_of, until
 

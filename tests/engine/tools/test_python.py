@@ -14,8 +14,10 @@ from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.messages import Image
 from errand.engine.sandbox.launch import CommandSandbox
 from errand.engine.sandbox.profile import SandboxProfile
-from errand.engine.tools.base import Tool, ToolContext, ToolResult
+from errand.engine.tools.base import Tool
+from errand.engine.tools.context import ToolContext
 from errand.engine.tools.python.session import PythonSession, find_interpreter
+from errand.engine.tools.results import ToolResult
 from errand.protocol.base import JsonObject
 from tests.support.limits import WAIT_LIMIT_S
 from tests.support.loop_parts import failure, is_running, make_tool_context, run, text_of, tool_of, until

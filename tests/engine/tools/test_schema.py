@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from errand.engine.tools.argument_check import check_arguments
-from errand.engine.tools.base import ToolError
+from errand.engine.tools.results import ToolError
 from errand.protocol.base import JsonObject, JsonValue
 
 

@@ -6,7 +6,7 @@ import psutil
 import pytest
 
 from errand.engine.core.cancel import CancelSignal
-from errand.engine.tools.base import ToolResult
+from errand.engine.tools.results import ToolResult
 from errand.engine.tools.shell.tool import Shell
 from errand.protocol.base import JsonObject
 from errand.system.environment import SYSTEM_PATH

@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 from errand.engine.core.cancel import CancelSignal
-from errand.engine.tools.base import ToolResult
 from errand.engine.tools.output_capture import FILE_LIMIT, OutputCapture
+from errand.engine.tools.results import ToolResult
 from errand.text.redaction import Redactor
 from tests.support.loop_parts import detail, kept_output, make_tool_context, run, text_of, tool_of
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from errand.engine.tools.base import ToolContext
+from errand.engine.tools.context import ToolContext
 from errand.engine.tools.shell.remarks import NOBODY_TYPES, exit_remark, input_remark, waits_for_keys
 from tests.support.loop_parts import failure, make_tool_context, run, text_of, tool_of
 from tests.support.processes import PYTHON

@@ -12,7 +12,7 @@ from aiohttp import web
 
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.sandbox.loopback import Loopback
-from errand.engine.tools.base import ToolContext
+from errand.engine.tools.context import ToolContext
 from errand.engine.tools.web.markdown_child import CODECS, decoded
 from tests.support.limits import WAIT_LIMIT_S
 from tests.support.loop_parts import failure, make_tool_context, run, text_of, tool_of

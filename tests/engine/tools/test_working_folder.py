@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from errand.engine.tools.base import ToolContext
+from errand.engine.tools.context import ShellContext, ToolContext
 from errand.protocol.base import JsonObject
 from tests.support.loop_parts import failure, make_tool_context, run, text_of, tool_of
 
@@ -77,7 +77,7 @@ async def test_a_command_that_is_ended_keeps_the_folder(context: ToolContext) ->
 
 async def test_a_new_task_begins_in_the_stored_folder_and_stores_each_change(context: ToolContext) -> None:
     kept: list[str] = []
-    later = replace(context, working_dir=str(context.workspace / "sub"), keep_working_dir=kept.append)
+    later = replace(context, shell=ShellContext(str(context.workspace / "sub"), kept.append))
     assert await said(later, "pwd") == str(context.workspace / "sub")
     await said(later, "cd inner")
     await said(later, "cd ../..")

@@ -22,16 +22,9 @@ from errand.engine.core.messages import AssistantMessage, Message
 from errand.engine.core.secrets import KeyStore
 from errand.engine.models.base import ChatModel
 from errand.engine.models.router import ModelRouter
-from errand.engine.tools.base import (
-    ExecutionMode,
-    OnUpdate,
-    ParallelWhere,
-    ToolError,
-    ToolResult,
-    decode,
-    schema_of,
-    text_result,
-)
+from errand.engine.tools.arguments import decode, schema_of
+from errand.engine.tools.base import ExecutionMode, ParallelWhere
+from errand.engine.tools.results import OnUpdate, ToolError, ToolResult, text_result
 from errand.protocol.base import JsonObject
 
 ArgumentsT = TypeVar("ArgumentsT", bound=msgspec.Struct)

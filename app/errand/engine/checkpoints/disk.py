@@ -9,8 +9,8 @@ from pathlib import Path
 from errand.engine.checkpoints.contents import MAX_FILE_BYTES, ContentStore, id_of
 from errand.engine.checkpoints.history import CannotRestore, Version
 from errand.engine.sandbox.protected_files import note_own_write
-from errand.engine.tools.base import ToolError
 from errand.engine.tools.files.real_path import name_in, opened_folder
+from errand.engine.tools.results import ToolError
 from errand.protocol.changes import FOLDER, NOTHING, Change
 from errand.system.regular_file import NotRegularFile, is_unfinished_name, open_regular, read_at_most, replace_file
 

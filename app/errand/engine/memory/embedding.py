@@ -14,8 +14,9 @@ import msgspec
 
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.memory import embedding_child
-from errand.engine.tools.base import ToolError, Vector
+from errand.engine.tools.context import Vector
 from errand.engine.tools.processes.helper import HelperProcess, start_helper
+from errand.engine.tools.results import ToolError
 from errand.system.paths import Paths
 from errand.text.printable import reason
 

@@ -14,7 +14,7 @@ from errand.engine.core.ids import new_id
 from errand.engine.event_log import EventLog
 from errand.engine.storage.database import Database
 from errand.engine.storage.records import events, memory_log
-from errand.engine.tools.base import Proposal
+from errand.engine.tools.context import Proposal
 from errand.engine.tools.plain_text import without_hidden
 from errand.protocol.conversations import Position
 from errand.protocol.events import FactRemoved, FactUpdate

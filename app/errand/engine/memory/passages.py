@@ -8,7 +8,7 @@ from errand.engine.core.cancel import CancelSignal
 from errand.engine.memory.embedding import MODEL_NAME, Embedder
 from errand.engine.memory.entries import MemoryEntry
 from errand.engine.memory.vectors.base import MAX_PARTS, VectorPoint
-from errand.engine.tools.base import Vector
+from errand.engine.tools.context import Vector
 
 # About 100 words (decision 55): the model reads 150 to 200, and a vector of many says little of each.
 _LENGTH = 600

@@ -21,7 +21,7 @@ from errand.engine.memory.vectors.base import (
     VectorStore,
 )
 from errand.engine.memory.word_hits import WordHits, word_hits
-from errand.engine.tools.base import ToolError
+from errand.engine.tools.results import ToolError
 
 # Cosines by the numbers of the nearest entries.
 Nearness: TypeAlias = Mapping[int, float]

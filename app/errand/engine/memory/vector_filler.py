@@ -22,7 +22,7 @@ from errand.engine.memory.vectors.base import (
     VectorStore,
     has_direction,
 )
-from errand.engine.tools.base import ToolError
+from errand.engine.tools.results import ToolError
 
 _logger = logging.getLogger(__name__)
 

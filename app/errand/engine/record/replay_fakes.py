@@ -20,7 +20,8 @@ from errand.engine.record.diff import is_about_server
 from errand.engine.record.format import TaskRecord
 from errand.engine.record.make_record import message_text
 from errand.engine.record.replay_script import ReplayScript
-from errand.engine.tools.base import Access, ExecutionMode, GuardedTool, OnUpdate, ParallelWhere, ToolError, ToolResult
+from errand.engine.tools.base import Access, ExecutionMode, GuardedTool, ParallelWhere
+from errand.engine.tools.results import OnUpdate, ToolError, ToolResult
 from errand.protocol.asks import Approval, Ask, AskAnswerParams
 from errand.protocol.base import JsonObject
 from errand.protocol.blocks import RecalledEntry

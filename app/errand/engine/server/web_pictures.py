@@ -15,7 +15,7 @@ from errand.engine.permissions.addresses import (
     judge_address,
     parse_address,
 )
-from errand.engine.tools.base import ToolError
+from errand.engine.tools.results import ToolError
 from errand.engine.tools.web.download import MAX_BODY_BYTES, Download, download
 from errand.protocol.blocks import ImageBlock
 from errand.protocol.pictures import PictureLoadParams, PictureLoadResult

@@ -6,7 +6,7 @@ from errand.engine.core.errors import InvalidParams
 from errand.engine.core.json_input.schema_references import resolve_reference
 from errand.engine.core.messages import TASK_COMPLETE
 from errand.engine.tools.argument_check import check_schema_in_time
-from errand.engine.tools.base import ToolError
+from errand.engine.tools.results import ToolError
 from errand.protocol.base import JsonObject, JsonValue
 
 SUMMARY: JsonObject = {"type": "string", "description": "What was accomplished, in a few sentences."}

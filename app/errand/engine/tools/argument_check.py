@@ -16,8 +16,8 @@ import regex
 
 from errand.engine.core.fair_share import short_switches
 from errand.engine.core.json_input.lenient_json import read_container
-from errand.engine.tools.base import ToolError
 from errand.engine.tools.patterns import compile_pattern
+from errand.engine.tools.results import ToolError
 from errand.protocol.base import JsonObject, JsonValue
 
 _NUMBER = re.compile(r"[+-]?(\d++\.?\d*+|\.\d++)([eE][+-]?\d++)?\Z")

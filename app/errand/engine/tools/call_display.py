@@ -6,7 +6,7 @@ from typing import TypeVar
 import msgspec
 
 from errand.engine.core.messages import UNREADABLE_CALL
-from errand.engine.tools.base import text_argument, whole_number
+from errand.engine.tools.arguments import text_argument, whole_number
 from errand.engine.tools.mcp.definitions import SEPARATOR, is_service_tool
 from errand.engine.tools.mcp.tool import McpResources
 from errand.engine.tools.registry import CONTROL_TOOLS, TOOLS

@@ -5,7 +5,7 @@ from collections.abc import Coroutine
 from typing import TypeVar
 
 from errand.engine.core.cancel import CancelSignal
-from errand.engine.tools.base import ToolError
+from errand.engine.tools.results import ToolError
 
 T = TypeVar("T")
 

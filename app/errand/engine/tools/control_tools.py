@@ -7,7 +7,9 @@ import msgspec
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.messages import TASK_COMPLETE, Text
 from errand.engine.tools.answer_schema import SUMMARY, with_answer_schema
-from errand.engine.tools.base import Access, ExecutionMode, OnUpdate, ToolError, ToolResult, renamed
+from errand.engine.tools.arguments import renamed
+from errand.engine.tools.base import Access, ExecutionMode
+from errand.engine.tools.results import OnUpdate, ToolError, ToolResult
 from errand.protocol.base import JsonObject, JsonValue
 from errand.protocol.blocks import CallDisplay
 

@@ -13,24 +13,11 @@ from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.ids import new_id
 from errand.engine.core.messages import in_tags
 from errand.engine.tools.argument_check import check_in_time
-from errand.engine.tools.base import (
-    Access,
-    ExecutionMode,
-    ModelAnswer,
-    ModelCalls,
-    ModelOrder,
-    OnUpdate,
-    PermissionTier,
-    ToolContext,
-    ToolError,
-    ToolResult,
-    decode,
-    hidden,
-    schema_of,
-    text_argument,
-    text_result,
-)
+from errand.engine.tools.arguments import decode, schema_of, text_argument
+from errand.engine.tools.base import Access, ExecutionMode, PermissionTier
+from errand.engine.tools.context import ModelAnswer, ModelCalls, ModelOrder, ToolContext
 from errand.engine.tools.plain_text import clean_output
+from errand.engine.tools.results import OnUpdate, ToolError, ToolResult, hidden, text_result
 from errand.protocol.base import JsonObject, JsonValue
 from errand.protocol.blocks import CallDisplay
 from errand.text.translation import marked
@@ -143,7 +130,7 @@ class PythonInference:
         request = decode(arguments, PythonInferenceArguments)
         if request.action == "embed":
             return await self._embed(request.texts, cancel)
-        calls = self._context.model_calls
+        calls = self._context.models.calls
         name = "prompt" if request.action == "complete" else "task"
         text = _clean(name, text_argument(arguments, name))
         if not text.strip():
@@ -174,7 +161,7 @@ class PythonInference:
         if not all(text.strip() for text in texts):
             raise ToolError("One of `texts` is empty.")
         began = time.monotonic()
-        vectors = await self._context.embed(texts, cancel)
+        vectors = await self._context.models.embed(texts, cancel)
         data = msgspec.json.encode(vectors)
         count = f"{len(vectors)} {'vector' if len(vectors) == 1 else 'vectors'}"
         details: JsonObject = {"duration_ms": round((time.monotonic() - began) * 1000)}

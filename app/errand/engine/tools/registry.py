@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 
 from errand.engine.core.errors import ConfigurationError
-from errand.engine.tools.base import Tool, ToolContext
+from errand.engine.tools.base import Tool
 from errand.engine.tools.browser.tool import Browser
 from errand.engine.tools.code.tool import Code
+from errand.engine.tools.context import ToolContext
 from errand.engine.tools.control_tools import AskUser, SendUpdate, TaskComplete
 from errand.engine.tools.mcp.definitions import SEPARATOR, is_service_tool
 from errand.engine.tools.mcp.tool import McpResources

@@ -6,20 +6,10 @@ from msgspec import Meta, Struct
 
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.messages import Text
-from errand.engine.tools.base import (
-    Access,
-    ExecutionMode,
-    OnUpdate,
-    PermissionTier,
-    SubAgentOrder,
-    ToolContext,
-    ToolError,
-    ToolResult,
-    decode,
-    schema_of,
-    text_argument,
-    text_result,
-)
+from errand.engine.tools.arguments import decode, schema_of, text_argument
+from errand.engine.tools.base import Access, ExecutionMode, PermissionTier
+from errand.engine.tools.context import SubAgentOrder, ToolContext
+from errand.engine.tools.results import OnUpdate, ToolError, ToolResult, text_result
 from errand.protocol.base import JsonObject
 from errand.protocol.blocks import CallDisplay
 from errand.protocol.tasks import Task, TaskStopReason

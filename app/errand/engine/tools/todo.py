@@ -8,7 +8,9 @@ from msgspec import Meta, Struct
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.json_input.lenient_json import read_container
 from errand.engine.core.messages import Text
-from errand.engine.tools.base import Access, ExecutionMode, OnUpdate, ToolError, ToolResult, decode, renamed, schema_of
+from errand.engine.tools.arguments import decode, renamed, schema_of
+from errand.engine.tools.base import Access, ExecutionMode
+from errand.engine.tools.results import OnUpdate, ToolError, ToolResult
 from errand.protocol.base import JsonObject, JsonValue
 from errand.protocol.blocks import CallDisplay
 from errand.protocol.tasks import TodoItem, TodoStatus

@@ -18,7 +18,7 @@ from errand.engine.core.messages import (
     UserContent,
     text_of,
 )
-from errand.engine.tools.base import ToolResult
+from errand.engine.tools.results import ToolResult
 from errand.protocol.blocks import ToolResultBlock
 from tests.engine.agent.history.test_attachments import PNG
 from tests.support.loop_parts import make_tool_context, tool_of

@@ -6,7 +6,8 @@ from errand.engine.agent.loop.agent import Agent, AgentOptions
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.messages import AssistantMessage, ToolCall, ToolResultMessage, text_of
 from errand.engine.models.base import ReplyEnd
-from errand.engine.tools.base import ExecutionMode, OnUpdate, ParallelWhere, ToolResult, text_result
+from errand.engine.tools.base import ExecutionMode, ParallelWhere
+from errand.engine.tools.results import OnUpdate, ToolResult, text_result
 from errand.protocol.base import JsonObject
 from tests.support.limits import WAIT_LIMIT_S
 from tests.support.loop_parts import WrittenStream, call, calls, echo, reply, says, story, told, tool, trace

@@ -5,9 +5,9 @@ import pytest
 
 from errand.engine.core.json_input.schema_references import without_references
 from errand.engine.tools.argument_check import check_arguments
-from errand.engine.tools.base import ToolError
 from errand.engine.tools.mcp.definitions import SchemaRoom, checked_tools
 from errand.engine.tools.mcp.schemas import usable_parameters
+from errand.engine.tools.results import ToolError
 from errand.protocol.base import JsonObject, JsonValue
 
 TEXT: JsonObject = {"type": "string"}

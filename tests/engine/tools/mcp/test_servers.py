@@ -9,10 +9,10 @@ import pytest
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.messages import Image
 from errand.engine.core.settings import McpServer as StoredServer
-from errand.engine.tools.base import ToolError, ToolResult
 from errand.engine.tools.mcp.definitions import SchemaRoom, checked_tools
 from errand.engine.tools.mcp.json_rpc import McpError
 from errand.engine.tools.mcp.tool import McpResources
+from errand.engine.tools.results import ToolError, ToolResult
 from errand.protocol.base import JsonObject, JsonValue
 from tests.support.loop_parts import make_tool_context, text_of, until
 from tests.support.mcp_servers import command, echo, pool_of, server_of, stored, tool_of_server

@@ -26,7 +26,7 @@ from errand.engine.core.messages import (
 )
 from errand.engine.core.workspace_threads import in_workspace
 from errand.engine.models.message_cache import BeginningCache
-from errand.engine.tools.base import ToolResult
+from errand.engine.tools.results import ToolResult
 from errand.protocol.blocks import Block, FileBlock, ImageBlock, TextBlock
 from errand.system.regular_file import (
     NotRegularFile,

@@ -23,8 +23,8 @@ from errand.engine.core.messages import (
     text_of,
 )
 from errand.engine.models.base import PartialReply
-from errand.engine.tools.base import ToolResult
 from errand.engine.tools.call_display import display_of
+from errand.engine.tools.results import ToolResult
 from errand.protocol.base import JsonObject, JsonValue
 from errand.protocol.blocks import (
     Block,

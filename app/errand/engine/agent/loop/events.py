@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 from errand.engine.core.messages import AssistantMessage, Message, ToolResultMessage
 from errand.engine.models.base import BlockDelta, BlockEnd, BlockStart, ModelNotice, PartialReply, Retry
-from errand.engine.tools.base import ToolResult
+from errand.engine.tools.results import ToolResult
 from errand.protocol.base import JsonObject
 
 StreamEvent: TypeAlias = BlockStart | BlockDelta | BlockEnd | Retry | ModelNotice

@@ -23,7 +23,8 @@ from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.messages import AssistantMessage, Message, ModelMessage, ToolCall
 from errand.engine.models.base import ChatModel, ModelEvent, ModelRequest, ReplyEnd, Retry
 from errand.engine.models.failures import ABORTED
-from errand.engine.tools.base import AgentTool, ToolResult
+from errand.engine.tools.base import AgentTool
+from errand.engine.tools.results import ToolResult
 
 Convert: TypeAlias = Callable[[Sequence[Message]], Awaitable[Sequence[ModelMessage]]]
 

@@ -14,7 +14,8 @@ from errand.engine.core.messages import (
     ToolResultMessage,
     UserContent,
 )
-from errand.engine.tools.base import Access, AgentTool, ToolResult
+from errand.engine.tools.base import Access, AgentTool
+from errand.engine.tools.results import ToolResult
 from errand.protocol.base import JsonObject
 from errand.protocol.blocks import ResultMark
 

@@ -7,7 +7,9 @@ from errand.engine.agent.loop.hooks import PendingCall
 from errand.engine.agent.loop.run_state import LoopRun
 from errand.engine.agent.loop.tool_call import ABORTED, ToolCaller, ToolUpdates
 from errand.engine.core.messages import AssistantMessage, Message, ToolCall, ToolResultMessage
-from errand.engine.tools.base import AgentTool, ParallelWhere, ToolResult, text_argument
+from errand.engine.tools.arguments import text_argument
+from errand.engine.tools.base import AgentTool, ParallelWhere
+from errand.engine.tools.results import ToolResult
 from errand.protocol.blocks import ResultMark
 
 _MAX_NAME_LENGTH = 100

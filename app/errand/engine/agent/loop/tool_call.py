@@ -13,7 +13,7 @@ from errand.engine.agent.loop.run_state import LoopRun
 from errand.engine.core.errors import StorageError
 from errand.engine.core.messages import UNREADABLE_CALL, AssistantMessage, Text, ToolCall, ToolResultMessage
 from errand.engine.tools.argument_check import check_in_time
-from errand.engine.tools.base import ToolError, ToolResult, short_text
+from errand.engine.tools.results import ToolError, ToolResult, short_text
 from errand.protocol.blocks import ResultMark
 
 _MAX_WAITING_UPDATES = 1000

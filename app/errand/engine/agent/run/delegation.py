@@ -11,7 +11,8 @@ from errand.engine.agent.run.limits import LimitUse, TaskLimits
 from errand.engine.agent.run.stop_policy import StopPolicy
 from errand.engine.agent.run.task_state import TaskState
 from errand.engine.core.cancel import CancelSignal
-from errand.engine.tools.base import SubAgentOrder, ToolError
+from errand.engine.tools.context import SubAgentOrder
+from errand.engine.tools.results import ToolError
 from errand.engine.tools.task import MAX_CONCURRENT_TASKS
 from errand.protocol.tasks import LimitKind, Task
 from errand.protocol.usage import Usage, add_usage

@@ -19,7 +19,9 @@ from errand.engine.models.base import BlockDelta, ChatModel, ModelOptions, Model
 from errand.engine.models.reply.usage import usage_or_estimate, with_usage
 from errand.engine.storage.records import turns
 from errand.engine.storage.sql.journal import Journal
-from errand.engine.tools.base import AgentTool, ModelAnswer, ModelOrder, ToolError
+from errand.engine.tools.base import AgentTool
+from errand.engine.tools.context import ModelAnswer, ModelOrder
+from errand.engine.tools.results import ToolError
 from errand.protocol.tasks import LimitKind
 from errand.protocol.usage import Usage
 from errand.text.notice_text import limit_text

@@ -15,7 +15,7 @@ from errand.engine.core.ids import new_id
 from errand.engine.event_log import EventLog
 from errand.engine.permissions.policy import PLAN_MODE
 from errand.engine.storage.records.asks import AskStore
-from errand.engine.tools.base import ToolError
+from errand.engine.tools.results import ToolError
 from errand.protocol.asks import SKIP, Ask, AskAnswerParams, AskAnswerResult, SettledBy
 from errand.protocol.events import AskUpdate
 from errand.protocol.tasks import ApproveMode, Task

@@ -11,7 +11,8 @@ from errand.engine.agent.run.task_context import TaskContext, TaskTools
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.errors import EngineError
 from errand.engine.core.ids import new_id
-from errand.engine.tools.base import AgentTool, GuardedTool, ToolContext
+from errand.engine.tools.base import AgentTool, GuardedTool
+from errand.engine.tools.context import ToolContext
 from errand.engine.tools.mcp.configuration import ServerSpec, bounds_text, started_text
 from errand.engine.tools.mcp.definitions import SEPARATOR
 from errand.engine.tools.mcp.pool import McpPool

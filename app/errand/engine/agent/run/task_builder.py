@@ -44,7 +44,8 @@ from errand.engine.models.base import ChatModel
 from errand.engine.permissions.grants import Grants
 from errand.engine.sandbox.detection import short_text
 from errand.engine.storage.database import Database
-from errand.engine.tools.base import Embed, GuardedTool, ToolContext, no_embedding
+from errand.engine.tools.base import GuardedTool
+from errand.engine.tools.context import Embed, MemoryAccess, ModelAccess, ShellContext, ToolContext, no_embedding
 from errand.engine.tools.control_tools import AskUser, SendUpdate, TaskComplete
 from errand.engine.tools.mcp.pool import McpPool
 from errand.engine.tools.processes.termination import ProcessSweep
@@ -180,15 +181,15 @@ class TaskBuilder:
             self.tools.redactor,
             addresses=addresses,
             checkpoints=checkpoints,
-            working_dir=task.working_dir,
-            keep_working_dir=state.set_working_dir,
-            background_changed=partial(self._show_background, task.conversation_id),
-            sub_agents=delegation,
-            propose_fact=FactProposals(self.memory.facts, task, branch.agent.name, lambda: branch.position).propose,
-            find_in_memory=recall.find,
-            model_calls=calls,
-            embed=self.tools.embed,
             settings=values,
+            shell=ShellContext(
+                task.working_dir, state.set_working_dir, partial(self._show_background, task.conversation_id)
+            ),
+            memory=MemoryAccess(
+                recall.find, FactProposals(self.memory.facts, task, branch.agent.name, lambda: branch.position).propose
+            ),
+            models=ModelAccess(calls, self.tools.embed),
+            sub_agents=delegation,
         )
         tools = TaskTools(
             self.tools.replace(self._tools(task, personality, state, completion, tool_context)), Path(task.workspace)

@@ -17,7 +17,8 @@ from errand.engine.core.errors import FolderNotAnswering
 from errand.engine.core.workspace_threads import in_workspace
 from errand.engine.event_log import EventLog
 from errand.engine.storage.database import Database
-from errand.engine.tools.base import Access, GuardedTool, ToolError
+from errand.engine.tools.base import Access, GuardedTool
+from errand.engine.tools.results import ToolError
 from errand.protocol.base import JsonObject
 
 T = TypeVar("T")

@@ -19,10 +19,10 @@ from errand.engine.permissions.grants import Grants, describe, draft_problem
 from errand.engine.permissions.policy import Decision, decide
 from errand.engine.storage.database import Database
 from errand.engine.storage.records.executions import ExecutionStart
-from errand.engine.tools.base import Access, ToolContext, ToolError
-from errand.engine.tools.processes.termination import ProcessSweep
+from errand.engine.tools.base import Access
+from errand.engine.tools.context import ShellContext, ToolContext
 from errand.engine.tools.registry import CONTROL_TOOLS, NAMES, bind
-from errand.engine.tools.sessions import ConversationSessions, ToolSessions
+from errand.engine.tools.results import ToolError
 from errand.protocol.asks import CoveredCall, Grant, GrantCoveredResult, GrantDraft, GrantedCall
 from errand.protocol.tasks import Task
 from errand.system.paths import Paths
@@ -178,10 +178,8 @@ def _access(started: ExecutionStart, task: Task, paths: Paths) -> Access:
         return _recorded(started)
     if started.tool not in NAMES:
         return Access("free", started.text)
-    processes = ProcessSweep(task.id, lambda _: None)
-    sessions = ConversationSessions(ToolSessions(), task.conversation_id)
-    workspace, output = Path(task.workspace), paths.outputs / task.id
-    context = ToolContext(task.id, workspace, output, {}, processes, sessions, working_dir=started.working_dir)
+    shell = ShellContext(started.working_dir)
+    context = ToolContext(task.id, Path(task.workspace), paths.outputs / task.id, shell=shell)
     (tool,) = bind(context, (started.tool,))
     arguments = tool.prepare_arguments(started.arguments)
     return replace(tool.access(arguments), content=content_of(arguments))

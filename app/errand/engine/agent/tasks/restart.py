@@ -19,10 +19,11 @@ from errand.engine.core.workspace_threads import in_workspace
 from errand.engine.event_log import EventLog
 from errand.engine.storage.database import Database
 from errand.engine.tools.argument_check import check_arguments
-from errand.engine.tools.base import Access, Tool, ToolContext, ToolError
-from errand.engine.tools.processes.termination import ProcessSweep, end_abandoned
+from errand.engine.tools.base import Access, Tool
+from errand.engine.tools.context import ShellContext, ToolContext
+from errand.engine.tools.processes.termination import end_abandoned
 from errand.engine.tools.registry import bind
-from errand.engine.tools.sessions import ConversationSessions, ToolSessions
+from errand.engine.tools.results import ToolError
 from errand.protocol.blocks import ToolCallBlock
 from errand.protocol.events import AskUpdate, TaskMessage, TaskUpdate
 from errand.protocol.tasks import Task
@@ -103,10 +104,8 @@ async def _ask_about_calls(task: Task, database: Database, log: EventLog, paths:
     asked = {ask.unknown.execution_id for ask in asks if ask.unknown is not None}
     newest, _ = await database.nodes.branch(agent.head_id, _NEWEST)
     at = last_reply(newest, task.id)
-    processes = ProcessSweep(task.id)
-    sessions = ConversationSessions(ToolSessions(), task.conversation_id)
-    workspace, output = Path(task.workspace), paths.outputs / task.id
-    context = ToolContext(task.id, workspace, output, {}, processes, sessions, working_dir=task.working_dir)
+    shell = ShellContext(task.working_dir)
+    context = ToolContext(task.id, Path(task.workspace), paths.outputs / task.id, shell=shell)
     tools = {tool.name: tool for tool in bind(context)}
     for block in newest[at].blocks if at is not None else ():
         started = started_calls.get(block.call_id) if isinstance(block, ToolCallBlock) else None

@@ -24,7 +24,7 @@ from errand.engine.background import Background
 from errand.engine.core.errors import EngineError, IllegalMove
 from errand.engine.core.ids import new_id
 from errand.engine.models.router import ModelRouter
-from errand.engine.tools.base import SubAgentOrder
+from errand.engine.tools.context import SubAgentOrder
 from errand.protocol.context import ConversationSummariseParams
 from errand.protocol.events import TaskUpdate
 from errand.protocol.notices import NoticeData

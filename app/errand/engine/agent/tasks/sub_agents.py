@@ -14,7 +14,7 @@ from errand.engine.agent.tasks.task_target import TaskTarget, personality_of
 from errand.engine.core.errors import InvalidParams, NotFound
 from errand.engine.models.base import ChatModel
 from errand.engine.storage.database import Database
-from errand.engine.tools.base import SubAgentOrder
+from errand.engine.tools.context import SubAgentOrder
 from errand.engine.tools.registry import NAMES, common_tools, is_tool_name
 from errand.protocol.agents import Agent, Personality
 from errand.protocol.tasks import Allowance, Task, TaskStartParams

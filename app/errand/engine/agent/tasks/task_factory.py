@@ -33,7 +33,7 @@ from errand.engine.core.errors import Conflict, IllegalMove, InvalidParams, NotF
 from errand.engine.core.messages import AssistantMessage, ModelMessage, ThinkingLevel, UserMessage, user_text
 from errand.engine.models.base import ChatModel
 from errand.engine.models.router import ModelRouter
-from errand.engine.tools.base import SubAgentOrder
+from errand.engine.tools.context import SubAgentOrder
 from errand.protocol.agents import Agent
 from errand.protocol.blocks import TextBlock
 from errand.protocol.context import ConversationSummariseParams

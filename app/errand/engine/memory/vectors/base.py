@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from errand.engine.core.errors import EngineError
-from errand.engine.tools.base import Vector
+from errand.engine.tools.context import Vector
 
 MAX_HITS = 1_000
 # Of one entry.

@@ -36,7 +36,7 @@ from errand.engine.memory.vectors.base import (
     numbers_of,
     surplus_ids,
 )
-from errand.engine.tools.base import Vector
+from errand.engine.tools.context import Vector
 from errand.engine.tools.processes.helper import HelperProcess, start_helper
 from errand.engine.tools.processes.termination import ProcessSweep
 from errand.system.local_trust import own_user

@@ -30,7 +30,7 @@ from errand.engine.memory.vectors.base import (
     surplus_ids,
 )
 from errand.engine.models.http_pool import BodyTooLong, HttpPool, read_body
-from errand.engine.tools.base import Vector
+from errand.engine.tools.context import Vector
 
 CALL_S = 10.0
 _BATCH = 64

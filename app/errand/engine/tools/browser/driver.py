@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from errand.engine.core.ids import new_id
 from errand.engine.sandbox.http_proxy import PROXY_HEADER
-from errand.engine.tools.base import ToolError
 from errand.engine.tools.browser.installed import has_own_sandbox
 from errand.engine.tools.browser.playwright_start import load_playwright, start_playwright
 from errand.engine.tools.browser.runaway_pages import (
@@ -30,6 +29,7 @@ from errand.engine.tools.browser.runaway_pages import (
 from errand.engine.tools.browser.selectors import located
 from errand.engine.tools.processes import marks
 from errand.engine.tools.processes.termination import ProcessSweep, adopt_orphans
+from errand.engine.tools.results import ToolError
 from errand.protocol.base import JsonObject, JsonValue
 from errand.system.environment import without_secrets
 

@@ -8,9 +8,10 @@ from typing import TypeVar
 from urllib.parse import urlsplit
 
 from errand.engine.sandbox.http_proxy import Dial, HttpProxy
-from errand.engine.tools.base import AddressGuard, ToolError
 from errand.engine.tools.browser.driver import BUSY, BrowserProcess, BrowserWindow, PageFailed
 from errand.engine.tools.browser.selectors import similar_elements
+from errand.engine.tools.context import AddressGuard
+from errand.engine.tools.results import ToolError
 from errand.engine.tools.sessions import RestingSession
 
 T = TypeVar("T")

@@ -12,25 +12,15 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.messages import Image, Text
-from errand.engine.tools.base import (
-    Access,
-    ExecutionMode,
-    OnUpdate,
-    PermissionTier,
-    ToolContext,
-    ToolError,
-    ToolResult,
-    decode,
-    hidden,
-    renamed,
-    schema_of,
-    text_argument,
-)
+from errand.engine.tools.arguments import decode, renamed, schema_of, text_argument
+from errand.engine.tools.base import Access, ExecutionMode, PermissionTier
 from errand.engine.tools.browser.driver import BrowserProcess, BrowserWindow, PageFailed, Picture, Wait
 from errand.engine.tools.browser.installed import find_browser, has_own_sandbox, problem
 from errand.engine.tools.browser.session import TOOL, BrowserSession, same_place
 from errand.engine.tools.cancellation import until_cancelled
+from errand.engine.tools.context import ToolContext
 from errand.engine.tools.plain_text import clean_output, without_hidden
+from errand.engine.tools.results import OnUpdate, ToolError, ToolResult, hidden
 from errand.engine.tools.web.fetch import PAGE_LENGTH, completed, data_notice, shared_localhost
 from errand.protocol.base import JsonObject
 from errand.protocol.blocks import CallDisplay, ToolKind

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from errand.engine.core.json_input.lenient_json import read_container
-from errand.engine.tools.base import renamed
+from errand.engine.tools.arguments import renamed
 from errand.protocol.base import JsonObject, JsonValue
 
 _MAX_EDITS = 200

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from errand.engine.tools.base import ToolError
 from errand.engine.tools.code.line_ends import (
     Span,
     replaced,
@@ -18,6 +17,7 @@ from errand.engine.tools.code.line_ends import (
 from errand.engine.tools.code.line_matcher import LineMatcher
 from errand.engine.tools.code.look_alikes import look_alike_hint, unusual_difference
 from errand.engine.tools.code.loose_match import loose_places, reindented
+from errand.engine.tools.results import ToolError
 from errand.protocol.blocks import EditedLines, FileEdit
 
 # Bounds for comparing texts: only their beginnings count, and difflib, which takes quadratic time, gets only the texts

@@ -9,7 +9,6 @@ from typing import BinaryIO, TypeAlias
 
 import regex
 
-from errand.engine.tools.base import ToolError
 from errand.engine.tools.code.text_file import decode
 from errand.engine.tools.files.file_walk import (
     WALK_TIMEOUT_S,
@@ -23,6 +22,7 @@ from errand.engine.tools.files.file_walk import (
 )
 from errand.engine.tools.files.quoted_name import quoted
 from errand.engine.tools.patterns import compile_pattern
+from errand.engine.tools.results import ToolError
 from errand.system.regular_file import FileTooLarge, open_regular, read_listed
 
 MAX_LISTED_FILES = 500

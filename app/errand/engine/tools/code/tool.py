@@ -9,29 +9,15 @@ from msgspec import UNSET
 
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.sandbox.protected_files import note_own_write
-from errand.engine.tools.base import (
-    Access,
-    ExecutionMode,
-    OnUpdate,
-    ParallelWhere,
-    PermissionTier,
-    ToolContext,
-    ToolError,
-    ToolResult,
-    decode,
-    facts_of_files,
-    hidden_edit,
-    schema_of,
-    text_argument,
-    text_result,
-    whole_number,
-)
+from errand.engine.tools.arguments import decode, schema_of, text_argument, whole_number
+from errand.engine.tools.base import Access, ExecutionMode, ParallelWhere, PermissionTier
 from errand.engine.tools.checkpoints import FileChange, missing_folders
 from errand.engine.tools.code.arguments import CodeArguments, Edit, repaired
 from errand.engine.tools.code.edits import Replacement, file_edit, replace_text
 from errand.engine.tools.code.preview import Preview, preview_diff, preview_edits, preview_write
 from errand.engine.tools.code.search import list_files, search
 from errand.engine.tools.code.workspace_files import PreparedWrite, WorkspaceFiles
+from errand.engine.tools.context import ToolContext
 from errand.engine.tools.files.file_walk import keep_all
 from errand.engine.tools.files.git_excludes import personal_excludes
 from errand.engine.tools.files.gitignore import GitIgnore
@@ -39,6 +25,7 @@ from errand.engine.tools.files.path_calls import PathCall, PathCalls
 from errand.engine.tools.files.quoted_name import quoted
 from errand.engine.tools.files.real_path import opened_folder
 from errand.engine.tools.plain_text import is_text
+from errand.engine.tools.results import OnUpdate, ToolError, ToolResult, facts_of_files, hidden_edit, text_result
 from errand.protocol.base import JsonObject
 from errand.protocol.blocks import CallDisplay, FileEdit, Location, ToolKind
 from errand.protocol.changes import FOLDER, NOTHING

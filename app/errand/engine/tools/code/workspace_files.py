@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import BinaryIO
 
 from errand.engine.sandbox.protected_files import note_own_write
-from errand.engine.tools.base import ToolContext, ToolError
 from errand.engine.tools.code.edits import TextDiff, close_matches, diff_texts
 from errand.engine.tools.code.text_file import MAX_FILE_BYTES, LineRange, TextFile, decode, line_range, window_of_large
+from errand.engine.tools.context import ToolContext
 from errand.engine.tools.files.path_calls import PathCalls
 from errand.engine.tools.files.real_path import name_in, opened_folder, with_real_path
+from errand.engine.tools.results import ToolError
 from errand.engine.tools.sessions import WorkingFolder
 from errand.system.regular_file import NotRegularFile, is_read_only, open_regular, read_at_most, replace_file
 

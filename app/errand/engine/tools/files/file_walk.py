@@ -9,8 +9,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TypeAlias
 
-from errand.engine.tools.base import ToolError
 from errand.engine.tools.files.quoted_name import quoted
+from errand.engine.tools.results import ToolError
 
 WALK_TIMEOUT_S = 30.0
 

@@ -13,10 +13,12 @@ from pathlib import Path
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.errors import FolderNotAnswering
 from errand.engine.core.workspace_threads import in_workspace
-from errand.engine.tools.base import Access, ToolContext, ToolError, ToolResult, hidden
+from errand.engine.tools.base import Access
+from errand.engine.tools.context import ToolContext
 from errand.engine.tools.files.quoted_name import quoted
 from errand.engine.tools.files.real_path import named, resolve, with_real_path
 from errand.engine.tools.plain_text import is_text
+from errand.engine.tools.results import ToolError, ToolResult, hidden
 
 _PATIENCE_S = 60.0
 _STOPPED_S = 0.05

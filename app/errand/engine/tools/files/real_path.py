@@ -10,9 +10,10 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from errand.engine.tools.base import ToolContext, ToolError
+from errand.engine.tools.context import ToolContext
 from errand.engine.tools.files.quoted_name import quoted, unquoted
 from errand.engine.tools.plain_text import is_text
+from errand.engine.tools.results import ToolError
 from errand.system.regular_file import real_path
 
 _FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)

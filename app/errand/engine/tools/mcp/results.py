@@ -10,8 +10,8 @@ from pathlib import Path
 import msgspec
 
 from errand.engine.core.messages import Image, Text, UserContent
-from errand.engine.tools.base import ToolResult
 from errand.engine.tools.plain_text import clean_output, without_hidden
+from errand.engine.tools.results import ToolResult
 from errand.protocol.base import JsonObject, JsonValue
 
 _MAX_TEXT_LENGTH = 60_000

@@ -11,8 +11,8 @@ from errand.engine.core.fair_share import short_switches
 from errand.engine.core.json_input.schema_references import resolve_reference
 from errand.engine.tools.answer_schema import has_too_many_parts
 from errand.engine.tools.argument_check import check_schema_in_time
-from errand.engine.tools.base import ToolError
 from errand.engine.tools.patterns import is_usable_pattern
+from errand.engine.tools.results import ToolError
 from errand.protocol.base import JsonObject, JsonValue
 
 _TYPES = frozenset({"object", "array", "string", "number", "integer", "boolean", "null"})

@@ -12,20 +12,10 @@ from msgspec import Meta, Struct
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.errors import EngineError
 from errand.engine.core.messages import UserContent
-from errand.engine.tools.base import (
-    Access,
-    ExecutionMode,
-    OnUpdate,
-    ToolContext,
-    ToolError,
-    ToolResult,
-    decode,
-    hidden,
-    schema_of,
-    text_argument,
-    text_result,
-)
+from errand.engine.tools.arguments import decode, schema_of, text_argument
+from errand.engine.tools.base import Access, ExecutionMode
 from errand.engine.tools.cancellation import until_cancelled
+from errand.engine.tools.context import ToolContext
 from errand.engine.tools.mcp.definitions import ServerTool, changed_text
 from errand.engine.tools.mcp.http import LoginNeeded
 from errand.engine.tools.mcp.json_rpc import McpError, McpTimeout
@@ -33,6 +23,7 @@ from errand.engine.tools.mcp.known import KnownServers
 from errand.engine.tools.mcp.results import ContentReader, result_of
 from errand.engine.tools.mcp.server import McpServer
 from errand.engine.tools.plain_text import without_hidden
+from errand.engine.tools.results import OnUpdate, ToolError, ToolResult, hidden, text_result
 from errand.protocol.base import JsonObject, JsonValue
 from errand.protocol.blocks import CallDisplay
 

@@ -6,19 +6,10 @@ from msgspec import Meta, Struct
 
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.errors import EngineError
-from errand.engine.tools.base import (
-    Access,
-    ExecutionMode,
-    OnUpdate,
-    PermissionTier,
-    ToolContext,
-    ToolError,
-    ToolResult,
-    decode,
-    schema_of,
-    text_argument,
-    text_result,
-)
+from errand.engine.tools.arguments import decode, schema_of, text_argument
+from errand.engine.tools.base import Access, ExecutionMode, PermissionTier
+from errand.engine.tools.context import ToolContext
+from errand.engine.tools.results import OnUpdate, ToolError, ToolResult, text_result
 from errand.protocol.base import JsonObject
 from errand.protocol.blocks import CallDisplay
 from errand.protocol.memory import MAX_FACT_LENGTH, FactScope
@@ -90,7 +81,7 @@ class ProposeMemory:
     ) -> ToolResult:
         request = decode(arguments, ProposeMemoryArguments)
         try:
-            proposal = await self._context.propose_fact(request.text, request.scope)
+            proposal = await self._context.memory.propose_fact(request.text, request.scope)
         except EngineError as error:
             raise ToolError(str(error)) from error
         match proposal:

@@ -7,21 +7,11 @@ from msgspec import Meta, Struct
 
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.messages import in_tags
-from errand.engine.tools.base import (
-    Access,
-    ExecutionMode,
-    OnUpdate,
-    PermissionTier,
-    ToolContext,
-    ToolError,
-    ToolResult,
-    decode,
-    hidden,
-    schema_of,
-    text_argument,
-    text_result,
-)
+from errand.engine.tools.arguments import decode, schema_of, text_argument
+from errand.engine.tools.base import Access, ExecutionMode, PermissionTier
+from errand.engine.tools.context import ToolContext
 from errand.engine.tools.plain_text import clean_output
+from errand.engine.tools.results import OnUpdate, ToolError, ToolResult, hidden, text_result
 from errand.protocol.base import JsonObject
 from errand.protocol.blocks import CallDisplay, MemoryRole
 from errand.protocol.memory import MemoryFilter, MemoryItem, MemorySearchParams
@@ -102,7 +92,7 @@ class SearchMemory:
             after=_day(request.after),
             before=_day(request.before),
         )
-        result = await self._context.find_in_memory(
+        result = await self._context.memory.find(
             MemorySearchParams(text=query, limit=request.limit, where=where), cancel
         )
         if cancel.is_set:

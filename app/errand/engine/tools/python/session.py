@@ -23,8 +23,8 @@ from errand.engine.core.errors import ConfigurationError, FolderNotAnswering
 from errand.engine.core.ids import new_id
 from errand.engine.sandbox.launch import CommandSandbox, prepare_launch
 from errand.engine.sandbox.profile import DeniedFolders, SandboxProfile
-from errand.engine.tools.base import ToolContext, ToolError
 from errand.engine.tools.cancellation import until_cancelled
+from errand.engine.tools.context import ToolContext
 from errand.engine.tools.output_capture import OutputCapture
 from errand.engine.tools.processes import marks, spawn
 from errand.engine.tools.processes.marks import ProcessMark
@@ -36,6 +36,7 @@ from errand.engine.tools.processes.termination import (
     without_sandbox,
 )
 from errand.engine.tools.python import session_child
+from errand.engine.tools.results import ToolError
 from errand.protocol.notices import EndedProcess
 
 _logger = logging.getLogger(__name__)

@@ -8,23 +8,13 @@ from msgspec import Meta, Struct
 
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.messages import Image, Text
-from errand.engine.tools.base import (
-    Access,
-    ExecutionMode,
-    OnUpdate,
-    PermissionTier,
-    ToolContext,
-    ToolError,
-    ToolResult,
-    decode,
-    hidden,
-    schema_of,
-    text_argument,
-    text_result,
-)
+from errand.engine.tools.arguments import decode, schema_of, text_argument
+from errand.engine.tools.base import Access, ExecutionMode, PermissionTier
+from errand.engine.tools.context import ToolContext
 from errand.engine.tools.output_capture import OutputCapture
 from errand.engine.tools.plain_text import clean_name, clean_output
 from errand.engine.tools.python.session import GONE, CodeOutcome, CodeOutput, PythonSession
+from errand.engine.tools.results import OnUpdate, ToolError, ToolResult, hidden, text_result
 from errand.protocol.base import JsonObject, JsonValue
 from errand.protocol.blocks import CallDisplay
 from errand.text.notice_text import exit_text

@@ -13,12 +13,13 @@ import msgspec
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.errors import ConfigurationError, FolderNotAnswering, NotFound
 from errand.engine.sandbox.launch import CommandSandbox, Launch, prepare_launch
-from errand.engine.tools.base import ToolContext, ToolError
+from errand.engine.tools.context import ToolContext
 from errand.engine.tools.drawn_output import drawn
 from errand.engine.tools.output_capture import FILE_LIMIT, LIMIT
 from errand.engine.tools.plain_text import clean_output
 from errand.engine.tools.processes import marks, spawn, termination
 from errand.engine.tools.processes.termination import ProcessSweep, adopt_orphans
+from errand.engine.tools.results import ToolError
 from errand.engine.tools.shell import terminal
 from errand.engine.tools.shell.command import shell
 from errand.protocol.background import BackgroundCommand

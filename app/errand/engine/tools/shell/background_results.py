@@ -7,8 +7,9 @@ from dataclasses import replace
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.errors import NotFound
 from errand.engine.core.messages import Text
-from errand.engine.tools.base import Access, ToolError, ToolResult, text_result
+from errand.engine.tools.base import Access
 from errand.engine.tools.output_capture import LIMIT
+from errand.engine.tools.results import ToolError, ToolResult, text_result
 from errand.engine.tools.shell.background import Background, BackgroundCommands, ended_line
 from errand.engine.tools.shell.remarks import exit_remark
 from errand.engine.tools.shell.terminal import HARMLESS

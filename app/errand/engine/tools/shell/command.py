@@ -13,10 +13,12 @@ from typing import Literal
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.errors import ConfigurationError, FolderNotAnswering
 from errand.engine.sandbox.launch import Launch, prepare_launch
-from errand.engine.tools.base import Access, ToolContext, ToolError
+from errand.engine.tools.base import Access
+from errand.engine.tools.context import ToolContext
 from errand.engine.tools.output_capture import OutputCapture
 from errand.engine.tools.processes import marks, spawn, termination
 from errand.engine.tools.processes.termination import adopt_orphans
+from errand.engine.tools.results import ToolError
 from errand.engine.tools.shell.remarks import waits_for_keys
 from errand.engine.tools.shell.terminal import has_terminal
 from errand.engine.tools.shell.working_folder import FolderReport

@@ -6,7 +6,7 @@ import struct
 import sys
 from pathlib import Path
 
-from errand.engine.tools.base import ToolError
+from errand.engine.tools.results import ToolError
 
 if sys.platform != "win32":
     import fcntl

@@ -14,23 +14,13 @@ from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.errors import EngineError
 from errand.engine.core.messages import Text
 from errand.engine.core.workspace_threads import PATIENCE_S, in_workspace
-from errand.engine.tools.base import (
-    Access,
-    ExecutionMode,
-    OnUpdate,
-    PermissionTier,
-    ToolContext,
-    ToolError,
-    ToolResult,
-    decode,
-    renamed,
-    schema_of,
-    text_argument,
-    text_result,
-)
+from errand.engine.tools.arguments import decode, renamed, schema_of, text_argument
+from errand.engine.tools.base import Access, ExecutionMode, PermissionTier
 from errand.engine.tools.checkpoints import CommandFiles
+from errand.engine.tools.context import ToolContext
 from errand.engine.tools.files.real_path import resolve, with_real_path
 from errand.engine.tools.plain_text import clean_name
+from errand.engine.tools.results import OnUpdate, ToolError, ToolResult, text_result
 from errand.engine.tools.sessions import WorkingFolder
 from errand.engine.tools.shell.background import BackgroundCommands
 from errand.engine.tools.shell.background_results import (
@@ -153,14 +143,14 @@ class Shell:
         if context.sandbox is not None:
             self.description = f"{Shell.description} {_SANDBOXED}"
         self._allowed: dict[str, Access] = {}
-        self._last = context.sessions.get(WorkingFolder, lambda: WorkingFolder(context.working_dir))
+        self._last = context.sessions.get(WorkingFolder, lambda: WorkingFolder(context.shell.working_dir))
 
     @property
     def _background(self) -> BackgroundCommands:
         sessions = self._context.sessions
         return sessions.get(
             BackgroundCommands,
-            lambda: BackgroundCommands(sessions.conversation_id, self._context.background_changed),
+            lambda: BackgroundCommands(sessions.conversation_id, self._context.shell.background_changed),
         )
 
     def prepare_arguments(self, arguments: JsonObject) -> JsonObject:
@@ -329,7 +319,7 @@ class Shell:
     def _keep_folder(self, folder: str) -> None:
         if folder != self._last.path:
             self._last.path = folder
-            self._context.keep_working_dir(folder)
+            self._context.shell.keep_working_dir(folder)
 
     def _of_the_sandbox(self, command: ShellCommand, outcome: CommandResult, allowed: Access | None) -> list[str]:
         """Why it failed, if the sandbox may be the reason, and how to go on."""

@@ -12,7 +12,8 @@ from urllib.parse import urljoin, urlsplit
 
 from errand.engine.core.outgoing import CERTIFICATE_HELP, UnusableRoute, proxy_of, tls_context
 from errand.engine.sandbox.http_proxy import look_up
-from errand.engine.tools.base import AddressGuard, ToolError
+from errand.engine.tools.context import AddressGuard
+from errand.engine.tools.results import ToolError
 
 if TYPE_CHECKING:
     import aiohttp

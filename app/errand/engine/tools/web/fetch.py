@@ -14,21 +14,11 @@ from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.messages import Text
 from errand.engine.sandbox.http_proxy import Dial, HttpProxy
 from errand.engine.sandbox.loopback import Loopback
-from errand.engine.tools.base import (
-    Access,
-    ExecutionMode,
-    OnUpdate,
-    PermissionTier,
-    ToolContext,
-    ToolError,
-    ToolResult,
-    decode,
-    hidden,
-    renamed,
-    schema_of,
-    text_argument,
-)
+from errand.engine.tools.arguments import decode, renamed, schema_of, text_argument
+from errand.engine.tools.base import Access, ExecutionMode, PermissionTier
 from errand.engine.tools.cancellation import until_cancelled
+from errand.engine.tools.context import ToolContext
+from errand.engine.tools.results import OnUpdate, ToolError, ToolResult, hidden
 from errand.engine.tools.sessions import ConversationSessions
 from errand.engine.tools.web.download import MAX_BODY_BYTES, Download, download
 from errand.engine.tools.web.page_text import Page, is_text, read_page

@@ -13,10 +13,10 @@ import msgspec
 
 from errand.engine.core.ids import new_id
 from errand.engine.sandbox.launch import prepare_launch
-from errand.engine.tools.base import ToolError
 from errand.engine.tools.plain_text import clean_output, without_hidden
 from errand.engine.tools.processes import marks, spawn
 from errand.engine.tools.processes.termination import ProcessSweep
+from errand.engine.tools.results import ToolError
 from errand.engine.tools.web import markdown_child
 from errand.system.environment import without_secrets
 

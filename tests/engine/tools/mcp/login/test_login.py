@@ -14,7 +14,6 @@ from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.secrets import KeyStore
 from errand.engine.core.settings import McpServer as StoredServer
 from errand.engine.core.settings import Settings
-from errand.engine.tools.base import ToolError
 from errand.engine.tools.mcp.administration import ServerAdministration
 from errand.engine.tools.mcp.json_rpc import McpError
 from errand.engine.tools.mcp.known import KnownServers
@@ -23,6 +22,7 @@ from errand.engine.tools.mcp.login.flow import LoginFlow, LoginRequest
 from errand.engine.tools.mcp.login.named_addresses import NamedAddresses
 from errand.engine.tools.mcp.pool import McpPool
 from errand.engine.tools.mcp.server import McpServer
+from errand.engine.tools.results import ToolError
 from errand.protocol.base import JsonObject
 from errand.protocol.servers import McpKeyParams, McpSaveParams
 from tests.support.mcp_servers import echo, judge_here, no_sandbox, no_vault, tool_of_server

@@ -9,9 +9,10 @@ from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.json_input.lenient_json import read_object
 from errand.engine.core.messages import TASK_COMPLETE, UNREADABLE_CALL, AssistantContent, Text, ToolCall, UserContent
 from errand.engine.models.base import ModelRequest, ReplyEnd
-from errand.engine.tools.base import GuardedTool, ToolError, ToolResult
+from errand.engine.tools.base import GuardedTool
 from errand.engine.tools.call_names import meanings, names_text
 from errand.engine.tools.mcp.definitions import is_service_tool
+from errand.engine.tools.results import ToolError, ToolResult
 from errand.protocol.base import JsonObject, JsonValue
 
 _WRAPPERS = frozenset(("arguments", "parameters", "args", "input"))
