@@ -166,7 +166,7 @@ async def no_embedding(texts: tuple[str, ...], cancel: CancelSignal) -> tuple[Ve
 
 @dataclass(frozen=True, slots=True)
 class ShellContext:
-    """What `shell` keeps from one call to the next, and shows.
+    """The state that `shell` keeps from one call to the next.
 
     `working_dir` is the folder in which the conversation's last shell ended, empty for the workspace;
     `keep_working_dir` stores another one. `background_changed` shows clients the background commands.

@@ -8,8 +8,9 @@ from typing import TypeVar
 from urllib.parse import urlsplit
 
 from errand.engine.sandbox.http_proxy import Dial, HttpProxy
-from errand.engine.tools.browser.driver import BUSY, BrowserProcess, BrowserWindow, PageFailed
+from errand.engine.tools.browser.process import BrowserProcess
 from errand.engine.tools.browser.selectors import similar_elements
+from errand.engine.tools.browser.window import BUSY, BrowserWindow, PageFailed
 from errand.engine.tools.context import AddressGuard
 from errand.engine.tools.results import ToolError
 from errand.engine.tools.sessions import RestingSession
@@ -125,7 +126,7 @@ class BrowserSession(RestingSession):
             try:
                 async with asyncio.timeout(_CALL_TIMEOUT_S):
                     window = await self._opened(program)
-                    window.begin_call()
+                    window.runaway.begin_call()
                     await self._drop_broken(window, needs_page=needs_page)
                     return await _watched(action, await self._opened(program))
             except TimeoutError as error:

@@ -14,9 +14,10 @@ from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.messages import Image, Text
 from errand.engine.tools.arguments import decode, renamed, schema_of, text_argument
 from errand.engine.tools.base import Access, ExecutionMode, PermissionTier
-from errand.engine.tools.browser.driver import BrowserProcess, BrowserWindow, PageFailed, Picture, Wait
 from errand.engine.tools.browser.installed import find_browser, has_own_sandbox, problem
+from errand.engine.tools.browser.process import BrowserProcess
 from errand.engine.tools.browser.session import TOOL, BrowserSession, same_place
+from errand.engine.tools.browser.window import BrowserWindow, PageFailed, Picture, Wait
 from errand.engine.tools.cancellation import until_cancelled
 from errand.engine.tools.context import ToolContext
 from errand.engine.tools.plain_text import clean_output, without_hidden

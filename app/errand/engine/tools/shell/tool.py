@@ -12,14 +12,12 @@ from msgspec import Meta, Struct
 
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.errors import EngineError
-from errand.engine.core.messages import Text
 from errand.engine.core.workspace_threads import PATIENCE_S, in_workspace
 from errand.engine.tools.arguments import decode, renamed, schema_of, text_argument
 from errand.engine.tools.base import Access, ExecutionMode, PermissionTier
 from errand.engine.tools.checkpoints import CommandFiles
 from errand.engine.tools.context import ToolContext
 from errand.engine.tools.files.real_path import resolve, with_real_path
-from errand.engine.tools.plain_text import clean_name
 from errand.engine.tools.results import OnUpdate, ToolError, ToolResult, text_result
 from errand.engine.tools.sessions import WorkingFolder
 from errand.engine.tools.shell.background import BackgroundCommands
@@ -34,11 +32,11 @@ from errand.engine.tools.shell.background_results import (
     stopped,
 )
 from errand.engine.tools.shell.command import CommandResult, ShellCommand
-from errand.engine.tools.shell.remarks import exit_remark, input_remark, waited_for_keys
+from errand.engine.tools.shell.command_results import command_result, joined_output, sandbox_remarks
+from errand.engine.tools.shell.remarks import input_remark
 from errand.engine.tools.shell.terminal import typed
 from errand.protocol.base import JsonObject, JsonValue
 from errand.protocol.blocks import CallDisplay
-from errand.text.notice_text import ended_text, process_text, short_exit_text
 from errand.text.translation import marked
 
 _log = logging.getLogger(__name__)
@@ -47,34 +45,18 @@ _log = logging.getLogger(__name__)
 _STOPPED_S, _ENDED_S = 0.2, 2.0
 _UPDATE_PAUSE_S = 0.05
 _UPDATE_SIZE = 4_000
-_LAST_LINES = 3
 _SHOWN = {
     "output": (marked("reading"), marked("read")),
     "input": (marked("typing into"), marked("typed into")),
     "stop": (marked("stopping"), marked("stopped")),
     "list": (marked("listing"), marked("listed")),
 }
-_MAX_LINE_LENGTH = 1_000
 _SANDBOXED = (
     "It runs in a sandbox: only the workspace, $TMPDIR and caches of package managers can be changed, files that "
     "configure git, editors or agents can neither be changed nor made, and keys are not there. Only commands that need "
     "the network and that the person allows have it (curl, pip, npm, git clone …), for HTTP and HTTPS, unless the "
     "conversation opens it to all or none. Commands share a localhost of their own with those in the background."
 )
-_NO_NETWORK = (
-    "[this command had no network: nobody allowed it in this conversation. Tell the person: the option network (on the "
-    "command line: --network on) gives it to all commands; a command that they allow when asked has it by that]"
-)
-_HTTP_ALONE = "[from the sandbox only HTTP and HTTPS lead out, through the proxy in HTTPS_PROXY: no SSH, no DNS]"
-_READ_ONLY = (
-    "[the sandbox refuses this: only the workspace, $TMPDIR and the caches of package managers can be changed, and "
-    "files that configure git, editors or agents cannot (so no git config or git remote add: use git -c NAME=VALUE, or "
-    "name the URL). Write in the workspace. Else tell the person: the setting writable_folders opens a folder]"
-)
-# How programs name what the sandbox refuses.
-_READ_ONLY_SIGNS = ("Read-only file system", "Device or resource busy", "EROFS")
-_NO_NETWORK_SIGNS = ("name resolution", "resolve host", "EAI_AGAIN", "ENOTFOUND", "Network is unreachable")
-
 
 _OTHER_NAMES = {
     "cmd": "command",
@@ -232,12 +214,15 @@ class Shell:
         finally:
             updates.close()
             await self._record_changes(files_before, _STOPPED_S if cancel.is_set else PATIENCE_S)
-        remarks = [*self._of_the_folder(request, folder, outcome), *self._of_the_sandbox(command, outcome, allowed)]
+        remarks = [
+            *self._of_the_folder(request, folder, outcome),
+            *sandbox_remarks(command, outcome, allowed, self._context.sandbox),
+        ]
         if outcome.end == "exited":
             output = command.stdout.text() + command.stderr.text()
             remarks.append(input_remark(request.command, outcome.exit_code, output))
         remarks += [self._context.processes.limit.take_remark(), self._background.take_limit_remark()]
-        return _result(command, outcome, request.timeout_secs, [*remarks, *self._background.take_ended()])
+        return command_result(command, outcome, request.timeout_secs, [*remarks, *self._background.take_ended()])
 
     async def _with_session(
         self,
@@ -321,22 +306,6 @@ class Shell:
             self._last.path = folder
             self._context.shell.keep_working_dir(folder)
 
-    def _of_the_sandbox(self, command: ShellCommand, outcome: CommandResult, allowed: Access | None) -> list[str]:
-        """Why it failed, if the sandbox may be the reason, and how to go on."""
-        sandbox = self._context.sandbox
-        if sandbox is None:
-            return []
-        output = command.stdout.text() + command.stderr.text()
-        failed = bool(outcome.exit_code) or outcome.end != "exited"
-        network = "open" if sandbox.profile.network else allowed.network if allowed is not None else "none"
-        lacks_network = any(sign in output for sign in _NO_NETWORK_SIGNS)
-        remarks: list[str] = []
-        if lacks_network or (failed and network == "missing"):
-            remarks.append(_HTTP_ALONE if network == "open" else _NO_NETWORK)
-        if failed and any(sign in output for sign in _READ_ONLY_SIGNS):
-            remarks.append(_READ_ONLY)
-        return remarks
-
     def _no_folder(self, folder: Path) -> str:
         if not self._context.workspace.is_dir():
             return f"The workspace {self._context.workspace} is gone. Tell the person, and do not make it again."
@@ -381,37 +350,9 @@ class _Updates:
         self._timer = None
         assert self.of
         stdout, stderr = self.of.stdout, self.of.stderr
-        text = _joined(stdout.tail(_UPDATE_SIZE), stderr.tail(_UPDATE_SIZE))
+        text = joined_output(stdout.tail(_UPDATE_SIZE), stderr.tail(_UPDATE_SIZE))
         details: JsonObject = {"stdout_bytes": stdout.total, "stderr_bytes": stderr.total}
         self._on_update(text_result(text, f"{stdout.total + stderr.total:,} bytes so far", details))
-
-
-def _result(command: ShellCommand, outcome: CommandResult, timeout_s: float, of_the_sandbox: list[str]) -> ToolResult:
-    stdout, stderr = command.stdout.text(), command.stderr.text()
-    details: JsonObject = {
-        "stdout": stdout,
-        "stderr": stderr,
-        "exit_code": outcome.exit_code,
-        "duration_ms": round(outcome.seconds * 1000),
-        "stdout_file": str(command.stdout.file) if command.stdout.file else None,
-        "stderr_file": str(command.stderr.file) if command.stderr.file else None,
-        "ended": [process_text(process) for process in outcome.ended],
-        "running": [process_text(process) for process in outcome.running],
-    }
-    output = _joined(stdout, stderr)
-    written = "\n".join(part for part in (stdout.rstrip("\n"), stderr.rstrip("\n")) if part)
-    if outcome.end == "exited":
-        if outcome.exit_code != 0:
-            details["last_lines"] = _last_lines(written or "(no output)")
-        text = "\n".join(part for part in (output or "(no output)", *_remarks(outcome), *of_the_sandbox) if part)
-        return ToolResult((Text(text),), details, _summary(outcome), is_error=outcome.exit_code != 0)
-    summary = {"timeout": "Timed out", "waited": "waited for keys"}.get(outcome.end, "Operation aborted")
-    what = f"{summary} after {timeout_s:g} s" if outcome.end == "timeout" else summary
-    not_kept = _not_kept(outcome.not_kept) if outcome.not_kept else ""
-    what = waited_for_keys(outcome.waited) if outcome.end == "waited" else f"{what}."
-    head = [part for part in (what, ended_text(outcome.ended), not_kept, *of_the_sandbox) if part]
-    details["last_lines"] = _last_lines("\n".join((*head, _output_so_far(written))))
-    raise ToolError("\n".join((*head, _output_so_far(output))), summary, details)
 
 
 def _background_target(arguments: JsonObject, action: str) -> str:
@@ -423,43 +364,3 @@ def _background_target(arguments: JsonObject, action: str) -> str:
     typed = "".join((text_argument(arguments, "text"), *named)) if action == "input" else ""
     which = f"background {text_argument(arguments, 'id')}".strip()
     return f"{which}: {typed}" if typed else which
-
-
-def _output_so_far(output: str) -> str:
-    return f"Output so far:\n{output}" if output else "No output so far."
-
-
-def _last_lines(text: str) -> list[JsonValue]:
-    """The end of what a failed command wrote, where most programs state the cause."""
-    lines = [line for line in text.split("\n") if line.strip()]
-    return [line[-_MAX_LINE_LENGTH:] for line in lines[-_LAST_LINES:]]
-
-
-def _joined(stdout: str, stderr: str) -> str:
-    out, err = stdout.rstrip("\n"), stderr.rstrip("\n")
-    return "\n".join(part for part in (out, f"[stderr]\n{err}" if err else "") if part)
-
-
-def _remarks(outcome: CommandResult) -> list[str]:
-    remarks: list[str] = []
-    if outcome.exit_code:
-        remarks.append(exit_remark(outcome.exit_code))
-    if outcome.not_kept:
-        remarks.append(_not_kept(outcome.not_kept))
-    if outcome.running:
-        names = ", ".join(map(process_text, outcome.running[:5])) + (", …" if len(outcome.running) > 5 else "")
-        remarks.append(f"[{len(outcome.running)} still running in the background, until the task ends: {names}]")
-    return remarks
-
-
-def _not_kept(names: tuple[str, ...]) -> str:
-    listed = ", ".join(map(clean_name, names[:10])) + (", …" if len(names) > 10 else "")
-    return (
-        f"[not kept: {listed}. Commands in the sandbox cannot make files that configure git, editors or agents: use "
-        "the file tools, which ask the person. They were moved to not-kept in the folder of this task's output]"
-    )
-
-
-def _summary(outcome: CommandResult) -> str:
-    left = f", {len(outcome.running)} in the background" if outcome.running else ""
-    return f"{short_exit_text(outcome.exit_code or 0)}{left}"

@@ -1,24 +1,16 @@
-"""The browser process and its windows. Playwright is known in this package alone, and loaded with the first page.
+"""The pages of one conversation, and what a tool does with them.
 
-Playwright runs a program of its own that starts the browser. Both carry our marks, so that a sweep, or the watchdog
-after the engine's death, finds all their processes.
+Playwright is known in this package alone, and loaded with the first page.
 """
 
 import asyncio
-import os
-import shutil
-import tempfile
 from collections import deque
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from errand.engine.core.ids import new_id
 from errand.engine.sandbox.http_proxy import PROXY_HEADER
-from errand.engine.tools.browser.installed import has_own_sandbox
-from errand.engine.tools.browser.playwright_start import load_playwright, start_playwright
 from errand.engine.tools.browser.runaway_pages import (
     MAX_RESTING_MOVES,
     MAX_RESTING_SHARE,
@@ -27,48 +19,22 @@ from errand.engine.tools.browser.runaway_pages import (
     lost_pages,
 )
 from errand.engine.tools.browser.selectors import located
-from errand.engine.tools.processes import marks
-from errand.engine.tools.processes.termination import ProcessSweep, adopt_orphans
-from errand.engine.tools.results import ToolError
 from errand.protocol.base import JsonObject, JsonValue
-from errand.system.environment import without_secrets
 
 if TYPE_CHECKING:
-    from playwright.async_api import (
-        Browser,
-        BrowserContext,
-        CDPSession,
-        Dialog,
-        Download,
-        Page,
-        Playwright,
-        Worker,
-    )
+    from playwright.async_api import BrowserContext, CDPSession, Dialog, Download, Page, Worker
 
 Wait: TypeAlias = Literal["load", "domcontentloaded", "networkidle", "commit"]
 
-_START_S, _CLOSE_S = 20.0, 1.5
+CLOSE_S = 1.5
 _LOAD_MS, _SETTLED_MS, _ACTION_MS, _SCRIPT_S = 30_000, 8_000, 8_000, 15.0
 _SETTLE_MS = 100
-_SIZE = {"width": 1280, "height": 800}
 _MAX_PAGES = 5
 _MAX_NOTES = 20
 # Larger pictures are scaled down by the models' providers.
 _MAX_PICTURE_SIDE_PX = 1_568
 _MAX_PICTURE_BYTES = 1_500_000
 BUSY = "A script keeps the page busy without end, or its dialogs do."
-_FOLDER = "errand-browser-"
-# Nothing listens there: what belongs to no window has no network.
-_NOWHERE = "http://127.0.0.1:9"
-_ARGUMENTS = (
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-pings",
-    "--disable-domain-reliability",
-    "--disable-breakpad",
-    "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
-    "--webrtc-ip-handling-policy=disable_non_proxied_udp",
-)
 
 
 class PageFailed(Exception):
@@ -88,121 +54,6 @@ class Picture:
     is_cut: bool = False
 
 
-class BrowserProcess:
-    """The engine's one browser: it starts with the first window and ends with the last."""
-
-    def __init__(self) -> None:
-        self._lock = asyncio.Lock()
-        self._running: _Running | None = None
-        self._windows: set[BrowserWindow] = set()
-
-    @property
-    def is_empty(self) -> bool:
-        """True without a page; it belongs to no conversation, and stays for the next one."""
-        return not self._windows
-
-    async def open(self, program: Path, proxy_port: int) -> "BrowserWindow":
-        """A window with nothing in common with others. Raises `ToolError` if the browser does not start."""
-        async with self._lock:
-            try:
-                window = await self._open(program, proxy_port)
-            except PageFailed:  # it was killed, which nobody has noticed yet
-                await self._end()
-                window = await self._open(program, proxy_port)
-            self._windows.add(window)
-            return window
-
-    async def release(self, window: "BrowserWindow") -> None:
-        """Close a window; the browser ends with the last one."""
-        self._windows.discard(window)
-        async with self._lock:
-            if self._windows:
-                await window.close()
-            else:
-                await self._end()
-
-    async def close(self) -> None:
-        async with self._lock:
-            self._windows.clear()
-            await self._end()
-
-    async def _open(self, program: Path, proxy_port: int) -> "BrowserWindow":
-        if self._running is None or not self._running.browser.is_connected():
-            await self._end()
-            self._running = await _start(program)
-        async with _translated(None):
-            context = await self._running.browser.new_context(
-                proxy={"server": f"http://127.0.0.1:{proxy_port}", "bypass": "<-loopback>"},
-                service_workers="block",
-                accept_downloads=False,
-                viewport={"width": _SIZE["width"], "height": _SIZE["height"]},
-            )
-            return BrowserWindow(context)
-
-    async def _end(self) -> None:
-        running, self._running = self._running, None
-        if running is not None:
-            await running.end()
-
-
-@dataclass(frozen=True, slots=True)
-class _Running:
-    playwright: "Playwright"
-    browser: "Browser"
-    sweep: ProcessSweep
-    folder: Path
-
-    async def end(self) -> None:
-        """Orderly if it answers, and in any case."""
-        with suppress(*_errors()):  # it may be gone, or hang
-            async with asyncio.timeout(_CLOSE_S):
-                await self.browser.close()
-                await self.playwright.stop()
-        await self.sweep.end()
-        await asyncio.to_thread(shutil.rmtree, self.folder, ignore_errors=True)
-
-
-async def _start(program: Path) -> _Running:
-    adopt_orphans()
-    await asyncio.to_thread(load_playwright)  # 0.3 s and more
-    owner = new_id("browser")
-    mark, sweep = marks.new_mark(owner), ProcessSweep(owner)
-    folder = await asyncio.to_thread(_new_folder)
-    folders = {name: str(folder) for name in ("TMPDIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME")}
-    environment = {**without_secrets(os.environ), **folders, **mark.variables}
-    try:
-        async with asyncio.timeout(_START_S):
-            playwright = await start_playwright(mark, environment, folder)
-            browser = await playwright.chromium.launch(
-                executable_path=program,
-                args=_ARGUMENTS,
-                chromium_sandbox=has_own_sandbox(),
-                env={**environment},
-                handle_sigint=False,
-                handle_sigterm=False,
-                handle_sighup=False,
-                proxy={"server": _NOWHERE},
-            )
-    except BaseException as error:
-        await sweep.end()
-        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
-        if isinstance(error, Exception):
-            raise ToolError(f"The browser {program} did not start: {_first_line(error)}", "no browser") from error
-        raise
-    return _Running(playwright, browser, sweep, folder)
-
-
-def _new_folder() -> Path:
-    """A folder for profiles; those of engines that were killed are removed."""
-    base = Path(tempfile.gettempdir())
-    for old in base.glob(f"{_FOLDER}*"):
-        with suppress(OSError, ValueError, IndexError):
-            pid = int(old.name.split("-")[2])
-            if old.stat().st_uid == os.getuid() and not Path(f"/proc/{pid}").exists() and Path("/proc/self").exists():
-                shutil.rmtree(old, ignore_errors=True)
-    return Path(tempfile.mkdtemp(prefix=f"{_FOLDER}{os.getpid()}-"))
-
-
 @dataclass(eq=False)  # without slots: Playwright adds an attribute
 class BrowserWindow:
     """The pages of one conversation; actions go to the newest. `notes` are the newest of what happened meanwhile.
@@ -217,7 +68,7 @@ class BrowserWindow:
     is_closed: bool = False
     _pages: list["Page"] = field(default_factory=list["Page"])
     _last: "Page | None" = None
-    _runaway: RunawayPages = field(default_factory=RunawayPages)
+    runaway: RunawayPages = field(default_factory=RunawayPages)
 
     def __post_init__(self) -> None:
         self._context.on("page", self._on_page)
@@ -230,8 +81,8 @@ class BrowserWindow:
 
     async def close(self) -> None:
         self.is_closed = True
-        with suppress(*_errors()):  # the browser may be gone, or hang: its end follows
-            async with asyncio.timeout(_CLOSE_S):
+        with suppress(*errors()):  # the browser may be gone, or hang: its end follows
+            async with asyncio.timeout(CLOSE_S):
                 await self._context.close()
 
     async def go_to(self, url: str, wait: Wait) -> tuple[int, str]:
@@ -286,7 +137,7 @@ class BrowserWindow:
                 with suppress(_late()):  # a click may open a window, and need not load anything
                     await self._context.wait_for_event("page", timeout=_SETTLE_MS)
                 if self._pages:
-                    with suppress(*_errors()):  # it may have closed its window
+                    with suppress(*errors()):  # it may have closed its window
                         await self._pages[-1].wait_for_load_state("load", timeout=_ACTION_MS)
 
     async def fill(self, selector: str, text: str) -> None:
@@ -325,9 +176,6 @@ class BrowserWindow:
             is_cut = visible_size != (width, height)
             return Picture(data, kind, round(visible_size[0] * scale), round(visible_size[1] * scale), is_cut)
 
-    def begin_call(self) -> None:
-        self._runaway.begin_call()
-
     async def answers(self) -> bool:
         """True unless a script keeps a page busy without end, or its dialogs do. Raises `PageFailed` without a page."""
         return await self._answer(self._pages)
@@ -346,12 +194,12 @@ class BrowserWindow:
         workers = [worker for page in self._pages for worker in page.workers]
         if self.fault or not await self._answer([*self._pages, *workers]):
             return False
-        runaway, before = self._runaway, self._runaway.moves
+        runaway, before = self.runaway, self.runaway.moves
         shares = await asyncio.gather(*map(self._busy_share, self._pages))
         return max(shares, default=0.0) < MAX_RESTING_SHARE and runaway.moves - before <= MAX_RESTING_MOVES
 
     async def _busy_share(self, page: "Page") -> float:
-        with suppress(*_errors()):  # it was closed just now
+        with suppress(*errors()):  # it was closed just now
             return await busy_share(await self._context.new_cdp_session(page))
         return 0.0
 
@@ -368,16 +216,16 @@ class BrowserWindow:
         A page that cannot be closed in time would block others of its site: then the window counts as closed.
         """
         pages, self._pages, self.url, self.fault = self._pages, [], "", ""
-        self._runaway = RunawayPages()
+        self.runaway = RunawayPages()
         try:
-            async with asyncio.timeout(_CLOSE_S):
+            async with asyncio.timeout(CLOSE_S):
                 await asyncio.gather(*(page.close() for page in pages), return_exceptions=True)
         except TimeoutError:
             self.is_closed = True
 
     @asynccontextmanager
     async def _page(self) -> AsyncGenerator["Page"]:
-        async with _translated(self):
+        async with translated(self):
             if not self._pages:
                 await self._context.new_page()
                 if not self._pages:
@@ -393,7 +241,7 @@ class BrowserWindow:
         if len(self._pages) >= _MAX_PAGES:
             self.notes.append("a new window was closed: there were too many")
             asyncio.ensure_future(page.close()).add_done_callback(_forget)
-            self._check(self._runaway.is_over_by_window())
+            self._check(self.runaway.is_over_by_window())
             return
         if self._pages:
             self.notes.append("a new window opened, which is now the page")
@@ -405,7 +253,7 @@ class BrowserWindow:
         page.on("framenavigated", lambda frame: self._on_moved(page, is_whole=frame.parent_frame is None))
 
     def _on_moved(self, page: "Page", *, is_whole: bool) -> None:
-        self._check(is_whole and self._runaway.is_over_by_move())
+        self._check(is_whole and self.runaway.is_over_by_move())
         if self._pages and self._pages[-1] is page:
             self.url = page.url
 
@@ -420,7 +268,7 @@ class BrowserWindow:
         done = "accepted" if leaves else "dismissed"
         self.notes.append(f"a dialog ({dialog.type}) was {done}: {dialog.message[:500]}")
         asyncio.ensure_future(dialog.accept() if leaves else dialog.dismiss()).add_done_callback(_forget)
-        self._check(self._runaway.is_over_by_dialog())
+        self._check(self.runaway.is_over_by_dialog())
 
     def _check(self, is_over: bool) -> None:
         if is_over and not self.fault:
@@ -457,11 +305,11 @@ def _missing(selector: str) -> str:
 
 
 @asynccontextmanager
-async def _translated(window: BrowserWindow | None) -> AsyncGenerator[None]:
+async def translated(window: BrowserWindow | None) -> AsyncGenerator[None]:
     """Raises `PageFailed` for what Playwright raises."""
     try:
         yield
-    except _errors() as error:
+    except errors() as error:
         if window is not None and window.fault:
             raise PageFailed("crashed", window.fault) from error
         if window is None or window.is_closed or "closed" in type(error).__name__.lower():
@@ -469,10 +317,11 @@ async def _translated(window: BrowserWindow | None) -> AsyncGenerator[None]:
                 raise PageFailed("failed", f"The window was closed. The page is now {window.url}.") from error
             raise PageFailed("gone", "The page was closed, or the browser ended.") from error
         late = isinstance(error, (_late(), TimeoutError))
-        raise PageFailed("late" if late else "failed", _first_line(error)) from error
+        raise PageFailed("late" if late else "failed", first_line(error)) from error
 
 
-def _errors() -> tuple[type[Exception], ...]:
+def errors() -> tuple[type[Exception], ...]:
+    """Return what Playwright raises; this loads it."""
     from playwright.async_api import Error
 
     return Error, TimeoutError
@@ -484,7 +333,8 @@ def _late() -> type[Exception]:
     return Late
 
 
-def _first_line(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
+    """Return what an error of Playwright says, without its log of calls."""
     text = str(error) or "it did not answer in time"
     lines = [line for line in text.partition("Call log:")[0].splitlines() if line.strip()]
     return " ".join(lines[:3])[:600]
