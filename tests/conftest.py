@@ -1,7 +1,8 @@
 """Shared by all tests: the command line on temporary data directories, leak checks, a controlled environment.
 
-Garbage is collected between tests and in the main thread, as in the window: in a thread of a store it would delete
-widgets of earlier tests, and the process would crash in some later test. Property tests use the same examples every
+Garbage is collected between tests and in the main thread, as in the window. Automatic collection would delete widgets
+of earlier tests in a thread of a store, or while a method of theirs runs, and the process would crash in some later
+test: a test that leaves it on fails. Property tests use the same examples every
 time, however slow the machine: ERRAND_EXPLORE=1 tries others.
 """
 
@@ -118,7 +119,7 @@ def pytest_runtest_call() -> Generator[None]:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
-    """Fail a test that leaves threads or processes behind, once all its fixtures have ended."""
+    """Fail a test that leaves threads, processes or automatic garbage collection behind."""
     with time_limit():
         yield
     threads, children = item.stash[_BEFORE]
@@ -126,6 +127,9 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
         children, _KEPT_HOMES, [*(server.pid for server in _SERVERS), *warm_pids(), *errand_pids()]
     )
     processes.end_tasks()
+    if gc.isenabled():
+        gc.disable()
+        left.append("automatic garbage collection")
     if left:
         pytest.fail("left behind:\n" + "\n".join(left), pytrace=False)
 

@@ -1,6 +1,7 @@
 """`browser` with the installed Chromium against a real site: what it does, where it may go, and how it ends."""
 
 import asyncio
+import gc
 import os
 import socket
 from collections.abc import AsyncGenerator
@@ -16,6 +17,7 @@ from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.messages import Image
 from errand.engine.tools.base import Access, Tool
 from errand.engine.tools.browser.installed import find_browser
+from errand.engine.tools.browser.playwright_start import load_playwright
 from errand.engine.tools.context import ToolContext
 from errand.engine.tools.results import ToolError
 from errand.protocol.base import JsonObject
@@ -429,3 +431,14 @@ async def test_a_machine_without_a_browser_is_told_what_to_install(context: Tool
     tool = tool_of(bare, "browser")
     error = await failure(tool, use(tool, "navigate", url="http://127.0.0.1:1/"))
     assert "No Chrome or Chromium was found. Install one" in str(error)
+
+
+def test_the_import_of_playwright_leaves_automatic_garbage_collection_as_it_was() -> None:
+    load_playwright()
+    assert not gc.isenabled()
+    gc.enable()
+    try:
+        load_playwright()
+        assert gc.isenabled()
+    finally:
+        gc.disable()
