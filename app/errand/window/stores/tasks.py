@@ -126,20 +126,6 @@ def _start_order(task: Task) -> tuple[float, str]:
     return task.started_at.timestamp(), task.id
 
 
-def is_working(task: Task) -> bool:
-    """True while a task accepts messages: it has neither ended nor been interrupted."""
-    return task.ended_at is None and task.status != "interrupted"
-
-
-def is_paused(task: Task) -> bool:
-    """True if a person can let it go on: it was paused, also if the step at hand still runs, or it was interrupted."""
-    return task.ended_at is None and not task.stopping and (task.pausing or task.status == "interrupted")
-
-
-def can_pause(task: Task) -> bool:
-    return is_working(task) and not task.stopping and not task.pausing
-
-
 def is_interrupted(task: Task | None) -> bool:
     return task is not None and task.status == "interrupted"
 

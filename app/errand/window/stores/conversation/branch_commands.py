@@ -6,6 +6,7 @@ from contextlib import suppress
 from PySide6.QtCore import QObject, Signal, SignalInstance
 
 from errand.client.conversation.branch import MAX_COMPARED, ComparedBranch, LoadedBranch
+from errand.client.conversation.task_states import is_working
 from errand.client.errors import CallError
 from errand.protocol.agents import AGENT_SET_HEAD, Agent, AgentSetHeadParams
 from errand.protocol.blocks import FileBlock, ImageBlock
@@ -29,7 +30,6 @@ from errand.window.stores.conversation.agents import AgentStore
 from errand.window.stores.conversation.commands import TaskCommands
 from errand.window.stores.session import EngineSession
 from errand.window.stores.task_options import new_task_id
-from errand.window.stores.tasks import is_working
 
 _PAGE = 500  # the engine's maximum
 

@@ -8,6 +8,7 @@ from functools import partial
 from PySide6.QtCore import QObject, Signal
 
 from errand.client.conversation.branch import ComparedBranch, LoadedBranch
+from errand.client.conversation.task_states import can_pause, is_paused, is_working
 from errand.client.errors import CallError
 from errand.protocol.asks import Ask, AskAnswerParams
 from errand.protocol.comparisons import TASK_COMPARE_MODELS, TaskCompareModelsParams
@@ -35,7 +36,7 @@ from errand.window.stores.asks import AskStore
 from errand.window.stores.conversation.agents import AgentStore
 from errand.window.stores.session import EngineSession
 from errand.window.stores.task_options import TaskOptions
-from errand.window.stores.tasks import TaskStore, can_pause, is_paused, is_working
+from errand.window.stores.tasks import TaskStore
 
 _WITH_ANSWER = "This goes with my answer."
 _SEE_FILES = "See what is attached."

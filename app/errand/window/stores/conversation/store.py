@@ -3,6 +3,7 @@
 from PySide6.QtCore import Signal
 
 from errand.client.conversation.paging import SettledLoader
+from errand.client.conversation.task_states import is_working
 from errand.protocol.agents import Agent
 from errand.protocol.asks import Ask
 from errand.protocol.conversations import Conversation, ConversationNodesResult, Node
@@ -19,7 +20,7 @@ from errand.window.stores.conversation.queue import QueueStore
 from errand.window.stores.conversation.row_store import RowStore
 from errand.window.stores.pictures import PictureStore
 from errand.window.stores.session import EngineSession
-from errand.window.stores.tasks import TaskStore, is_working
+from errand.window.stores.tasks import TaskStore
 
 NEW_TITLE = tr("New conversation")
 

@@ -7,6 +7,7 @@ from PySide6.QtGui import QColor, QContextMenuEvent, QKeyEvent, QPainter, QPaint
 from PySide6.QtWidgets import QMenu, QPushButton, QSizePolicy, QWidget
 
 from errand.client.conversation.branch import ComparedBranch
+from errand.client.conversation.task_states import is_working
 from errand.client.texts.turns import turn_rule_label
 from errand.protocol.agents import Agent
 from errand.protocol.tasks import Task
@@ -14,7 +15,6 @@ from errand.text.translation import tr
 from errand.window.stores.catalog import ModelStore
 from errand.window.stores.conversation.store import ConversationStore
 from errand.window.stores.stores import Stores
-from errand.window.stores.tasks import is_working
 from errand.window.theme.style import pressed_by_enter, set_style, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.widgets.agent_dot import paint_agent_dot

@@ -5,16 +5,16 @@ from PySide6.QtWidgets import QMenu, QWidget
 
 from errand.client.conversation.branch import ComparedBranch
 from errand.client.conversation.branch_rows import StreamingKind
+from errand.client.conversation.task_states import is_working
 from errand.client.number_format import duration, elapsed, money, running_time
 from errand.protocol.asks import AskAnswerParams
 from errand.protocol.conversations import Node
 from errand.protocol.tasks import Task
 from errand.protocol.usage import Usage
 from errand.text.translation import tr
-from errand.window.stores.conversation.compared_branch import ComparedBranchStore
-from errand.window.stores.conversation.comparison import ComparisonStore
+from errand.window.stores.conversation.comparison import ComparedBranchStore, ComparisonStore
 from errand.window.stores.model_choice import model_name
-from errand.window.stores.tasks import is_working, task_activity
+from errand.window.stores.tasks import task_activity
 from errand.window.theme.style import Tone, push_button, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.transcript.view import TranscriptView

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QWidget
 
 from errand.client.conversation.branch_rows import StreamingKind
 from errand.client.conversation.rows import UserRow
+from errand.client.conversation.task_states import is_working
 from errand.protocol.tasks import ApproveMode, Task
 from errand.text.translation import tr
 from errand.window.rows.asks.choices import choice_names
@@ -17,7 +18,6 @@ from errand.window.stores.catalog import ModelStore
 from errand.window.stores.conversation.store import ConversationStore
 from errand.window.stores.stores import Stores
 from errand.window.stores.task_options import TaskOptionDefaults, TaskOptions
-from errand.window.stores.tasks import is_working
 from errand.window.stores.usage import ContextUsageStore
 from errand.window.theme.theme import Theme
 from errand.window.views.agents.agents_bar import AgentsBarView

@@ -6,10 +6,11 @@ from PySide6.QtCore import QTimer, Signal
 from PySide6.QtGui import QAccessible, QAccessibleEvent, QHideEvent, QShowEvent
 from PySide6.QtWidgets import QWidget
 
+from errand.client.conversation.task_states import can_pause, is_paused
 from errand.client.number_format import duration, elapsed, money, time_left
 from errand.protocol.tasks import Task
 from errand.text.translation import tr, trn
-from errand.window.stores.tasks import can_pause, is_paused, task_activity
+from errand.window.stores.tasks import task_activity
 from errand.window.theme.style import Tone, push_button, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.views.usage.context_bar import ContextBarView

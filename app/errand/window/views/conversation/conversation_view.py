@@ -8,12 +8,12 @@ from PySide6.QtGui import QDragEnterEvent, QDragLeaveEvent, QDropEvent
 from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
 
 from errand.client.conversation.rows import AskRow
+from errand.client.conversation.task_states import is_working
 from errand.protocol.asks import Ask
 from errand.text.translation import tr
 from errand.window.stores.catalog import is_scripted
 from errand.window.stores.changes import ChangesStore, is_undone
 from errand.window.stores.conversation.store import ConversationStore
-from errand.window.stores.tasks import is_working
 from errand.window.stores.window_state import ScrollPosition
 from errand.window.theme.tokens import DesignTokens
 from errand.window.theme.zoom import rescale

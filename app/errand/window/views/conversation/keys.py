@@ -9,9 +9,9 @@ from PySide6.QtCore import QEvent, QObject, Qt, QTimer
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QApplication, QWidget
 
+from errand.client.conversation.task_states import is_working
 from errand.text.translation import tr
 from errand.window.stores.conversation.store import ConversationStore
-from errand.window.stores.tasks import is_working
 from errand.window.transcript.view import TranscriptView
 from errand.window.views.composer.composer import ComposerView
 from errand.window.views.composer.input_panel import InputPanelView

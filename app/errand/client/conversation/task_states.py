@@ -1,0 +1,17 @@
+"""What can be done with a task in its present state."""
+
+from errand.protocol.tasks import Task
+
+
+def is_working(task: Task) -> bool:
+    """True while a task accepts messages: it has neither ended nor been interrupted."""
+    return task.ended_at is None and task.status != "interrupted"
+
+
+def is_paused(task: Task) -> bool:
+    """True if a person can let it go on: it was paused, also if the step at hand still runs, or it was interrupted."""
+    return task.ended_at is None and not task.stopping and (task.pausing or task.status == "interrupted")
+
+
+def can_pause(task: Task) -> bool:
+    return is_working(task) and not task.stopping and not task.pausing
