@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 from errand.client.conversation.agents import ConversationAgents
 from errand.client.conversation.branch import ComparedBranch
@@ -12,7 +12,7 @@ from errand.client.conversation.branch_rows import BranchRows, RowListeners, Str
 from errand.client.conversation.paging import Caller, SettledLoader
 from errand.client.conversation.row_list import RowSection
 from errand.client.conversation.rows import Speaker
-from errand.client.conversation.task_states import is_working
+from errand.client.conversation.task_states import KnownTasks, is_working
 from errand.protocol.conversations import Node
 from errand.protocol.events import AskUpdate, Delta, Event, TaskMessage, TaskUpdate, TextDelta, ToolOutput
 from errand.protocol.tasks import Task
@@ -20,16 +20,6 @@ from errand.protocol.tasks import Task
 _BATCH = 25
 # A column never holds more: what is compared are the ends of long branches.
 _MAX_NODES = 1_000
-
-
-class KnownTasks(Protocol):
-    """The tasks that a client knows."""
-
-    def get(self, task_id: str) -> Task | None: ...
-
-    def of_agent(self, agent_id: str) -> Task | None:
-        """The newest task of an agent."""
-        ...
 
 
 class ComparedRows(BranchRows):

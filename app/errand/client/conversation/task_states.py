@@ -1,6 +1,18 @@
-"""What can be done with a task in its present state."""
+"""The tasks that a client knows, and what can be done with one in its present state."""
+
+from typing import Protocol
 
 from errand.protocol.tasks import Task
+
+
+class KnownTasks(Protocol):
+    """The tasks that a client knows."""
+
+    def get(self, task_id: str) -> Task | None: ...
+
+    def of_agent(self, agent_id: str) -> Task | None:
+        """The newest task of an agent."""
+        ...
 
 
 def is_working(task: Task) -> bool:

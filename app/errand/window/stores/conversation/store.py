@@ -2,6 +2,7 @@
 
 from PySide6.QtCore import Signal
 
+from errand.client.conversation.followed_branch import FollowedBranch
 from errand.client.conversation.paging import SettledLoader
 from errand.client.conversation.task_states import is_working
 from errand.protocol.agents import Agent
@@ -66,6 +67,7 @@ class ConversationStore(RowStore):
         self.conversation: Conversation | None = None
         self._session = session
         self._tasks = tasks
+        self._followed = FollowedBranch(self.branch, self.agents, tasks)
         self.asks = asks
         self._settled_loader = SettledLoader(session, self.branch)
         self._older_loader = OlderPageLoader(session, self.branch, self._settled_loader)
@@ -154,8 +156,8 @@ class ConversationStore(RowStore):
 
     def put_node(self, node: Node) -> None:
         self.agents.note_node(node)
-        self.touch(self.branch.put(node, joins=self._extends_branch(node)))
-        if self._is_written_elsewhere(node):
+        self.touch(self.branch.put(node, joins=self._followed.continues(node)))
+        if self.is_current and self._followed.is_left_by_node(node):
             self.load()
         self.taskMessage.emit(node)
 
@@ -166,31 +168,9 @@ class ConversationStore(RowStore):
             self.touch(self.branch.asks.put_others(ask.id, others))
 
     def put_agent(self, agent: Agent) -> None:
-        """A head that moved to a node that is not loaded, or back, shows another branch."""
         before = self.agents.get(agent.id)
-        if not self.agents.put(agent) or agent != self.agents.shown or not self._is_loaded:
-            return
-        head_id, before_id = agent.head_id, before.head_id if before is not None else None
-        if head_id is not None and (not self.branch.holds(head_id) or self.branch.is_behind(head_id, before_id)):
+        if self.agents.put(agent) and self._is_loaded and self._followed.is_left_by_head(agent, before):
             self.load()
-
-    def _is_written_elsewhere(self, node: Node) -> bool:
-        """The selected agent writes on another branch: a retried reply, or a lost race."""
-        task, agent = self._tasks.get(node.task_id or ""), self.agents.shown
-        is_shown = self.branch.holds(node.id) or not self.is_current
-        is_ours = task is not None and agent is not None and task.agent_id == agent.id
-        return is_ours and task is not None and is_working(task) and not is_shown
-
-    def _extends_branch(self, node: Node) -> bool:
-        """True if new nodes at the end extend this branch.
-
-        Those of agents taking turns do, those of a side-branch agent do not.
-        """
-        task, agent = self._tasks.get(node.task_id or ""), self.agents.shown
-        if task is None or agent is None or task.agent_id == agent.id:
-            return True
-        writer, own = self.agents.get(task.agent_id), self._tasks.of_agent(agent.id)
-        return writer is not None and writer.beside is None and (own is None or not is_working(own))
 
     def _on_lock_changed(self) -> None:
         self.touch(self.branch.lock(bool(self.branches.locked)))
@@ -240,11 +220,8 @@ class ConversationStore(RowStore):
             self.put_conversation(conversation)
         for task in snapshot.tasks:
             self._tasks.put(task)
-            self.branch.put_task(task)
             self.queue.put_task(task)
-        for ask in snapshot.asks:
-            self.branch.asks.put(ask)
-        self.agents.put_all(snapshot.agents)
+        self._followed.put_snapshot(snapshot)
         self.branches.update_lock()
         self.branch.show(snapshot.nodes, snapshot.has_more_nodes, snapshot.forks)
 
