@@ -239,14 +239,14 @@ async def test_a_fact_that_was_proposed_there_is_forgotten_and_a_pinned_one_stay
     async with engine_parts(tmp_path, says(Reply(calls=calls), Reply(text="Done."))) as engine:
         task = await worked(engine, "go")
         path = await branch(engine, task.conversation_id)
-        first, second = await engine.services.facts.all()
+        first, second = await engine.services.database.facts.all()
         result = next(node for node in path if node.role == "tool_result")
         assert (await engine.services.forgetter.preview([result.id])).removes.facts == 1
         assert (await forget(engine, result)).facts == 1
-        assert await engine.services.facts.all() == (second,)
+        assert await engine.services.database.facts.all() == (second,)
         await engine.services.facts.change(second.id, "me", text=None, scope=None, folder=None)
         assert (await forget(engine, *path)).facts == 0
-        assert [fact.text for fact in await engine.services.facts.all()] == [kept]
+        assert [fact.text for fact in await engine.services.database.facts.all()] == [kept]
         assert FactRemoved(fact_id=first.id) in engine.watcher.events
         assert places(engine.services.paths.home, "Ethelbert", "zeppelin") == {}
 

@@ -77,15 +77,11 @@ class Facts:
         # Between the check and the commit.
         self._lock = asyncio.Lock()
 
-    async def all(self) -> tuple[Fact, ...]:
-        """Return the pinned and the proposed facts, oldest first."""
-        return await self._database.facts.all()
-
     async def for_task(self, workspace: Path) -> tuple[Fact, ...]:
         """Return the pinned facts for a task in this folder, oldest first, without secrets."""
         chosen = [
             fact
-            for fact in await self.all()
+            for fact in await self._database.facts.all()
             if fact.status == "pinned" and (fact.scope != "folder" or workspace.is_relative_to(fact.folder))
         ]
         # About a millisecond for each.
@@ -100,7 +96,7 @@ class Facts:
     async def pin(self, draft: FactDraft, fact_id: str, by: str) -> Fact:
         """Pin a new fact under this id. One with the id is returned as it is; an equal one is pinned instead."""
         async with self._lock:
-            all_facts = await self.all()
+            all_facts = await self._database.facts.all()
             existing = _with_id(all_facts, fact_id) or _equal(all_facts, draft.text, draft.scope, draft.folder)
             if existing is None:
                 fact = _new(fact_id, draft, "pinned", by)
@@ -117,7 +113,7 @@ class Facts:
         `folder` is a real path, for the scope `folder`.
         """
         async with self._lock:
-            all_facts = await self.all()
+            all_facts = await self._database.facts.all()
             before = _with_id(all_facts, fact_id)
             if before is None:
                 raise _not_there(fact_id)
@@ -137,7 +133,7 @@ class Facts:
     async def unpin(self, fact_id: str, by: str) -> None:
         """Remove a fact, or decline a proposed one. Raises `NotFound`."""
         async with self._lock:
-            fact = _with_id(await self.all(), fact_id)
+            fact = _with_id(await self._database.facts.all(), fact_id)
             if fact is None:
                 raise _not_there(fact_id)
             action = "unpinned" if fact.status == "pinned" else "declined"
@@ -149,7 +145,7 @@ class Facts:
         Raises `Conflict` if too many proposals wait.
         """
         async with self._lock:
-            all_facts = await self.all()
+            all_facts = await self._database.facts.all()
             existing = _equal(all_facts, draft.text, draft.scope, draft.folder)
             if existing is not None:
                 return existing, False

@@ -97,10 +97,6 @@ class ChangesStore(QObject):
         return next((task for task in self.tasks if task.task_id == self._chosen), next(iter(self.tasks), None))
 
     @property
-    def is_loading(self) -> bool:
-        return self._reload_timer.isActive()
-
-    @property
     def workspace(self) -> str:
         """The folder of the conversation; empty if there is none yet."""
         task, conversation = self._store.task, self._store.conversation

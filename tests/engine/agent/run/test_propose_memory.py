@@ -37,7 +37,7 @@ async def test_a_proposed_fact_waits_for_a_person_and_knows_where_it_came_from(t
         assert (
             text == "Proposed. It waits for the person to accept it; until then no agent is told. Go on with the work."
         )
-        (fact,) = await engine.services.facts.all()
+        (fact,) = await engine.services.database.facts.all()
         nodes = engine.watcher.nodes()
         called = next(node for node in nodes if node.role == "assistant" and node.task_id == task.id)
         assert fact == Fact(
@@ -63,7 +63,7 @@ async def test_an_equal_text_is_proposed_once(tmp_path: Path) -> None:
         first, *again = await told(engine, await engine.start())
         assert first.startswith("Proposed.")
         assert all(text.startswith("The same was proposed before") for text in again) and len(again) == 2
-        (fact,) = await engine.services.facts.all()
+        (fact,) = await engine.services.database.facts.all()
         await engine.services.facts.change(fact.id, "me", text=None, scope=None, folder=None)
         (text,) = await told(engine, await engine.start())
         assert text == "The person has pinned the same already: every agent is told."
@@ -75,7 +75,7 @@ async def test_a_task_can_propose_only_a_few_facts(tmp_path: Path) -> None:
         texts = await told(engine, await engine.start())
         assert [text.startswith("Proposed.") for text in texts].count(True) == 5
         assert texts[-1] == "This task has proposed 5 facts, which is the most. Go on with the work."
-        assert len(await engine.services.facts.all()) == 5
+        assert len(await engine.services.database.facts.all()) == 5
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ async def test_what_cannot_be_proposed_is_refused_with_the_reason(
     async with engine_parts(tmp_path, ModelServer(replies=[propose(arguments), DONE])) as engine:
         (text,) = await told(engine, await engine.start())
         assert words in text and len(text) < 1_000
-        assert await engine.services.facts.all() == ()
+        assert await engine.services.database.facts.all() == ()
 
 
 async def test_a_proposal_that_a_crash_interrupted_is_stored_once(tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ async def test_a_proposal_that_a_crash_interrupted_is_stored_once(tmp_path: Path
         await engine.services.runner.stop(task.id, "me")
         await engine.watcher.end(task.id)
     async with engine_parts(later, ModelServer(replies=[propose(TABS), DONE], port=port)) as engine:
-        (fact,) = await engine.services.facts.all()
+        (fact,) = await engine.services.database.facts.all()
         assert fact.text == "Use tabs."
         (text,) = await told(engine, await engine.start())
         assert text.startswith("The same was proposed before")

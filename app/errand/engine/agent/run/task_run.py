@@ -73,7 +73,7 @@ class TaskRun:
         self.delegation = parts.delegation
         self.model = parts.model
         self._parts = parts
-        self._state = parts.context.state
+        self.state = parts.context.state
         self._queue = parts.context.queue
         self._gate = parts.gate
         self._policy = parts.policy
@@ -90,14 +90,11 @@ class TaskRun:
 
     @property
     def task(self) -> Task:
-        return self._state.task
+        return self.state.task
 
     @property
     def shown(self) -> Task:
-        return self._state.shown
-
-    def set_hold_reason(self, why: str) -> None:
-        self._state.set_hold_reason(why)
+        return self.state.shown
 
     async def run(self, opening: UserMessage | InterruptedTurn | None) -> None:
         """Run the task to its end, from a message, an interrupted turn or the existing history. Never raises."""
@@ -129,13 +126,13 @@ class TaskRun:
             raise IllegalMove(f"The task is {status_text(self.task.status)} already.")
         if self.task.stopping or self._cancel.is_set:
             return
-        self._state.set(msgspec.structs.replace(self.task, stopping=True, activity="stopping"))
+        self.state.set(msgspec.structs.replace(self.task, stopping=True, activity="stopping"))
         self._cancel.set(stopped_by(by))
 
     @property
     def is_between_steps(self) -> bool:
         """No step is running: ending now loses nothing."""
-        if self._state.only_delegates:  # its sub-agents have steps of their own
+        if self.state.only_delegates:  # its sub-agents have steps of their own
             return True
         return self._gate.has_waiting or self.task.status == "waiting_user" or self.shown.status == "paused"
 
@@ -155,13 +152,13 @@ class TaskRun:
         self._check_open()
         if self._gate.is_closed:
             raise IllegalMove("The task is paused already.")
-        self._state.set_pausing(True)
+        self.state.set_pausing(True)
         self._gate.close("paused" if self._gate.limit.is_active else "pausing after this step")
 
     def resume(self) -> None:
         self._check_open()
         if self._gate.is_closed:
-            self._state.set_pausing(False)
+            self.state.set_pausing(False)
             self._gate.open()
         elif self._gate.limit.is_active:
             self._gate.limit.end()
@@ -189,7 +186,7 @@ class TaskRun:
         `attended`: a person chose it, who can be asked from now on.
         """
         before = self.task.approve
-        self._state.set(msgspec.structs.replace(self.task, approve=mode, attended=attended or self.task.attended))
+        self.state.set(msgspec.structs.replace(self.task, approve=mode, attended=attended or self.task.attended))
         if mode != before and "plan" in (before, mode):
             self.announce_plan_mode(is_on=mode == "plan")
 

@@ -134,4 +134,4 @@ class RunningTasks:
         held = self._health.blocking_condition
         why = f"{held.text} {held.advice}" if held is not None else ""
         for run in self._runs.values():
-            run.set_hold_reason(why)
+            run.state.set_hold_reason(why)

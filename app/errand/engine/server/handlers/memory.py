@@ -111,7 +111,7 @@ async def forget(services: Services, session: ClientSession, params: MemoryForge
 
 
 async def list_facts(services: Services, session: ClientSession, params: MemoryFactsParams) -> MemoryFactsResult:
-    return MemoryFactsResult(facts=await services.facts.all())
+    return MemoryFactsResult(facts=await services.database.facts.all())
 
 
 async def pin(services: Services, session: ClientSession, params: MemoryPinParams) -> MemoryPinResult:

@@ -72,7 +72,7 @@ class ShellCommand:
     def __init__(
         self, context: ToolContext, call_id: str, on_output: Callable[[], None], allowed: Access | None = None
     ) -> None:
-        self._context = context
+        self._task_id, self._processes = context.task_id, context.processes
         self._argv = allowed.argv if allowed is not None else ()
         self._network = allowed is not None and allowed.network == "open"
         looks = allowed is not None and allowed.only_looks
@@ -112,7 +112,7 @@ class ShellCommand:
                 os.close(descriptor)
             raise
         launch.descriptors.extend(own)
-        mark = marks.new_mark(self._context.task_id)
+        mark = marks.new_mark(self._task_id)
         started = time.monotonic()
         try:
             child = self._start(launch, mark)
@@ -122,13 +122,13 @@ class ShellCommand:
         finally:
             launch.close()
         keys = _KeyWatch(mark)
-        self._context.processes.limit.start()
+        self._processes.limit.start()
         try:
             end = await _wait(child.exit, timeout_s, cancel, keys)
-            ended = () if end == "exited" else await self._context.processes.end(mark)
+            ended = () if end == "exited" else await self._processes.end(mark)
             await self._drain(child)
         except asyncio.CancelledError:
-            await self._context.processes.end(mark)
+            await self._processes.end(mark)
             raise
         finally:
             child.stdout.discard()
@@ -138,8 +138,8 @@ class ShellCommand:
         # The mark stays until the end of the task: a scan may miss a process that forks at that moment.
         running = termination.running((mark,)) if spawn.may_have_leftovers(child.pid) else ()
         running = termination.without_sandbox(running)
-        if len(running) > self._context.processes.limit.max_processes:
-            await self._context.processes.limit.look_now()
+        if len(running) > self._processes.limit.max_processes:
+            await self._processes.limit.look_now()
             running = termination.without_sandbox(termination.running((mark,)))
         if running and self._sandbox is not None:
             self._sandbox.loopback.adopt(self._sandbox, running[0].pid)
@@ -159,7 +159,7 @@ class ShellCommand:
         if sandbox is None:
             return ()
         # Those of an earlier command.
-        has_others = sandbox.has_background and termination.alive(self._context.task_id) > 0
+        has_others = sandbox.has_background and termination.alive(self._task_id) > 0
         try:
             return tuple(await sandbox.after(has_background=has_background or has_others, of_latest=has_background))
         except FolderNotAnswering:

@@ -259,7 +259,7 @@ class ComposerView(QFrame):
         """Empty the field and return its text and attachments; None while offline, so that no text is lost."""
         if not self.has_content or not self._state.connected:
             return None
-        self._edit.commit_composition()
+        self._edit.composition.commit()
         text, paths = self.text.strip(), self.attachments.paths
         self._edit.clear()
         self.attachments.clear()

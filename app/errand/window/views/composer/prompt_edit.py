@@ -44,7 +44,7 @@ class PromptEditView(QPlainTextEdit):
         super().__init__(parent)
         self.setTabChangesFocus(True)
         ControlEnter(self)
-        self._composition = CompositionKeys(self)
+        self.composition = CompositionKeys(self)
         self.setFrameShape(QPlainTextEdit.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._is_walked_through = False
@@ -70,10 +70,7 @@ class PromptEditView(QPlainTextEdit):
     @property
     def is_composing(self) -> bool:
         """True while an input method holds text that is not in the document yet."""
-        return bool(self._composition.preedit)
-
-    def commit_composition(self) -> None:
-        self._composition.commit()
+        return bool(self.composition.preedit)
 
     def inputMethodEvent(self, event: QInputMethodEvent) -> None:
         super().inputMethodEvent(event)

@@ -92,10 +92,7 @@ class FactFormView(InPlaceFormView):
         self._choose.setVisible(needs_folder)
         is_whole = bool(self._text.text().strip()) and (not needs_folder or bool(self._folder.text().strip()))
         self._save.setEnabled(is_whole)
-        self._say("")
-
-    def _say(self, text: str) -> None:
-        self._problem.show_text(text)
+        self._problem.show_text("")
 
     def _on_choose_clicked(self) -> None:
         folder = QFileDialog.getExistingDirectory(self, tr("Folder for the fact"), self._folder.text())
@@ -126,6 +123,6 @@ class FactFormView(InPlaceFormView):
     def _on_refused(self, opening: int, text: str) -> None:
         if opening == self._opening:
             self._save.setEnabled(True)
-            self._say(text)
+            self._problem.show_text(text)
         else:
             self._facts.failed.emit(text)

@@ -49,15 +49,12 @@ class FactRowView(QWidget):
             row.addWidget(self._button(tr("Accept"), text, self.accepted.emit, primary=True))
         if fact.node_id:
             row.addWidget(self._button(tr("Go to source"), text, self.source_requested.emit))
-        self._edit = self._button(tr("Edit…"), text, self.edit_requested.emit)
-        row.addWidget(self._edit)
+        self.edit_button = self._button(tr("Edit…"), text, self.edit_requested.emit)
+        row.addWidget(self.edit_button)
         row.addWidget(
             self._button(tr("Decline") if fact.status == "proposed" else tr("Remove"), text, self.removed.emit)
         )
         set_vbox(self, TextLabel(theme, text, wrap=True), row, spacing=theme.tokens.space_tight)
-
-    def focus_edit(self) -> None:
-        self._edit.setFocus()
 
     def _button(self, name: str, text: str, do: Callable[[], None], *, primary: bool = False) -> QPushButton:
         button = push_button(name, "primary" if primary else "plain", name=f"{name.rstrip('… ')}: {text}")
@@ -143,7 +140,7 @@ class FactsPageView(QWidget):
     def _focus(self, fact_id: str) -> None:
         """Focus the row of a fact; for a fact that is gone, the button above the list."""
         if (view := self._views.get(fact_id)) is not None:
-            view.focus_edit()
+            view.edit_button.setFocus()
         else:
             self._new.setFocus()
 

@@ -151,10 +151,10 @@ class PersonalitiesPageView(SettingsPageView):
         self._edit(msgspec.structs.replace(personality, id=uuid4().hex, name=name), is_new=True)
 
     def _on_save_requested(self, personality: Personality) -> None:
-        self._store.save(personality, self._show_list, self._editor.show_problem)
+        self._store.save(personality, self._show_list, self._editor.problem.show_text)
 
     def _on_deleted(self) -> None:
-        self._store.delete(self._editing, self._show_list, self._editor.show_problem)
+        self._store.delete(self._editing, self._show_list, self._editor.problem.show_text)
 
     def _on_import(self) -> None:
         dialog = QFileDialog(self, tr("Import personality"), str(Path.home()), _FILES)

@@ -117,7 +117,7 @@ class PersonalityEditorView(QWidget):
         self._temperature = TemperatureComboBox()
         self._tools: dict[str, QCheckBox] = {}
         self._tool_row = FlowLayout(theme.tokens.space_close)
-        self._problem = TextLabel(theme, tone="failed", wrap=True)
+        self.problem = TextLabel(theme, tone="failed", wrap=True)
         self._save = push_button(tr("Save"), "primary")
         self._back = push_button(tr("Back"))
         self._restore = push_button(tr("Restore original"))
@@ -141,13 +141,9 @@ class PersonalityEditorView(QWidget):
         self._delete.setVisible(shipped is None and not is_new)
         self._export.setVisible(not is_new)
         self._ask_to_confirm("")
-        self.show_problem("")
+        self.problem.show_text("")
         self._name.setFocus(Qt.FocusReason.OtherFocusReason)
         self._name.selectAll()
-
-    def show_problem(self, text: str) -> None:
-        """The rejected values stay in the fields."""
-        self._problem.show_text(text)
 
     def _name_fields(self) -> None:
         tokens = self._theme.tokens
@@ -177,7 +173,7 @@ class PersonalityEditorView(QWidget):
         set_vbox(
             self,
             fields,
-            self._problem,
+            self.problem,
             hbox(*left, STRETCH, *right, spacing=space),
             hbox(fill(self._question), self._yes, self._no, spacing=space),
             spacing=tokens.space_normal,
@@ -260,7 +256,7 @@ class PersonalityEditorView(QWidget):
         without_tools = bool(self._tools) and not any(box.isChecked() for box in self._tools.values())
         self._save.setEnabled(bool(now.name) and not without_tools and (self._is_new or now != self._base))
         self._restore.setVisible(self._shipped is not None and now != self._shipped)
-        self.show_problem(tr("Choose at least one tool.") if without_tools else "")
+        self.problem.show_text(tr("Choose at least one tool.") if without_tools else "")
 
     def _on_saved(self) -> None:
         self.save_requested.emit(self._entered())

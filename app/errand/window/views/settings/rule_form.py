@@ -98,9 +98,6 @@ class RuleFormView(InPlaceFormView):
         self.show()
         self._kind.setFocus()
 
-    def show_result(self, text: str) -> None:
-        self._result.show_text(text)
-
     def _lay_out(self) -> None:
         set_vbox(
             self,
@@ -138,7 +135,7 @@ class RuleFormView(InPlaceFormView):
 
     async def _judge(self, rule: GrantDraft) -> None:
         covered = await self._calls.call(GRANT_COVERED, GrantCoveredParams(rule=rule))
-        self.show_result(covered_summary(covered))
+        self._result.show_text(covered_summary(covered))
         self._covered.set_text("\n".join(map(covered_line, covered.calls)))
         self._covered.setVisible(bool(covered.calls))
 
@@ -155,7 +152,7 @@ class RuleFormView(InPlaceFormView):
         self._on_edited()
 
     def _on_edited(self) -> None:
-        self.show_result("")
+        self._result.show_text("")
         self._covered.hide()
         about = _KINDS[self._kind.currentText()].about
         needed = "code" if about == "code" else self._folder.text() if about == "folder" else self._text.text()
@@ -178,6 +175,6 @@ class RuleFormView(InPlaceFormView):
         try:
             rule = self._rule()
         except ValueError as error:
-            self.show_result(str(error))
+            self._result.show_text(str(error))
             return
-        self._calls.spawn(do(rule), self.show_result)
+        self._calls.spawn(do(rule), self._result.show_text)

@@ -102,7 +102,7 @@ class ShortcutRowView(QWidget):
         self.action = action
         self._shortcuts = shortcuts
         self._wanted = ""
-        self._keys = KeySequenceButton(action.text)
+        self.keys_button = KeySequenceButton(action.text)
         self._reset = IconButton(theme, "undo-2", tr("Reset {action}").format(action=action.text))
         policy = self._reset.sizePolicy()
         policy.setRetainSizeWhenHidden(True)
@@ -111,21 +111,13 @@ class ShortcutRowView(QWidget):
         self._replace = push_button(tr("Replace"))
         self._keep = push_button(tr("Cancel"), "quiet")
         self._lay_out(theme)
-        self._keys.recorded.connect(self._on_recorded)
-        self._keys.cleared.connect(self._on_cleared)
+        self.keys_button.recorded.connect(self._on_recorded)
+        self.keys_button.cleared.connect(self._on_cleared)
         self._reset.clicked.connect(self._on_reset)
         self._replace.clicked.connect(self._on_replace)
         self._keep.clicked.connect(self._on_keep)
         shortcuts.changed.connect(self._on_changed)
         self._on_changed()
-
-    @property
-    def keys_width(self) -> int:
-        """The width that its button needs."""
-        return self._keys.sizeHint().width()
-
-    def set_keys_width(self, width: int) -> None:
-        self._keys.setFixedWidth(width)
 
     def matches(self, text: str) -> bool:
         """True if all words of a search are in the action's text or keys."""
@@ -136,7 +128,10 @@ class ShortcutRowView(QWidget):
     def _lay_out(self, theme: Theme) -> None:
         tokens = theme.tokens
         line = hbox(
-            fill(TextLabel(theme, self.action.text, wrap=True)), self._keys, self._reset, spacing=tokens.space_close
+            fill(TextLabel(theme, self.action.text, wrap=True)),
+            self.keys_button,
+            self._reset,
+            spacing=tokens.space_close,
         )
         self._conflict = QWidget()
         set_hbox(self._conflict, fill(self._problem), self._replace, self._keep, spacing=tokens.space_close)
@@ -167,19 +162,19 @@ class ShortcutRowView(QWidget):
 
     def _on_reset(self) -> None:
         self._shortcuts.reset(self.action.name)
-        self._keys.setFocus()
+        self.keys_button.setFocus()
 
     def _on_replace(self) -> None:
         self._shortcuts.bind(self.action.name, self._wanted)
-        self._keys.setFocus()
+        self.keys_button.setFocus()
 
     def _on_keep(self) -> None:
         self._conflict.hide()
-        self._keys.setFocus()
+        self.keys_button.setFocus()
 
     def _on_changed(self) -> None:
         self._conflict.hide()
-        self._keys.show_keys(", ".join(map(native_keys, self._shortcuts.keys(self.action.name))))
+        self.keys_button.show_keys(", ".join(map(native_keys, self._shortcuts.keys(self.action.name))))
         self._reset.setVisible(self._shortcuts.is_changed(self.action.name))
 
 
@@ -190,9 +185,9 @@ class ShortcutsPageView(SettingsPageView):
         self._search = SearchField(theme, tr("Search shortcuts"))
         self.top.addWidget(self._search)
         self._rows = [ShortcutRowView(theme, shortcuts, action) for action in shortcuts.actions]
-        width = max(theme.pixels(_KEYS_WIDTH), *(row.keys_width for row in self._rows))
+        width = max(theme.pixels(_KEYS_WIDTH), *(row.keys_button.sizeHint().width() for row in self._rows))
         for row in self._rows:
-            row.set_keys_width(width)
+            row.keys_button.setFixedWidth(width)
             self.rows.addWidget(row)
         self._empty = TextLabel(theme, tr("No results"), tone="muted")
         self._empty.hide()

@@ -104,16 +104,13 @@ class SkillInstallView(InPlaceFormView):
             spacing=close,
         )
 
-    def _say(self, text: str) -> None:
-        self._result.show_text(text)
-
     def _clear(self) -> None:
         """Nothing is shown, so nothing can be installed."""
         self._shown = None
         clear_layout(self._place)
         self._install.hide()
         self._choices.hide()
-        self._say("")
+        self._result.show_text("")
 
     async def _preview(self, params: SkillPreviewParams) -> None:
         try:
@@ -134,7 +131,7 @@ class SkillInstallView(InPlaceFormView):
         self._place.addWidget(SkillPreviewView(self.theme, found.preview))
         self._install.setVisible(not found.preview.problem)
         self._install.setAccessibleName(tr("Install {name}").format(name=escape_hidden_line(found.preview.name)))
-        self._say(found.preview.problem or _INSTALL_TEXT)
+        self._result.show_text(found.preview.problem or _INSTALL_TEXT)
 
     async def _send(self, params: SkillInstallParams) -> None:
         try:
@@ -166,9 +163,9 @@ class SkillInstallView(InPlaceFormView):
             return
         self._clear()
         self._is_reading = True  # the button stays enabled: disabling it would lose the focus
-        self._say(tr("Downloading…") if "://" in source else tr("Loading…"))
+        self._result.show_text(tr("Downloading…") if "://" in source else tr("Loading…"))
         params = SkillPreviewParams(source=source, path=self._path.text().strip(), ref=self._ref.text().strip())
-        self._calls.spawn(self._preview(params), self._say)
+        self._calls.spawn(self._preview(params), self._result.show_text)
 
     def _on_install_clicked(self) -> None:
         preview = self._shown
@@ -178,4 +175,4 @@ class SkillInstallView(InPlaceFormView):
         params = SkillInstallParams(
             source=preview.source, path=preview.path, ref=preview.ref, fingerprint=preview.fingerprint
         )
-        self._calls.spawn(self._send(params), self._say)
+        self._calls.spawn(self._send(params), self._result.show_text)

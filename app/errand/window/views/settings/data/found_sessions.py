@@ -41,7 +41,7 @@ class FoundSessionsView(QWidget):
         self.find_button = push_button(tr("Find sessions from other apps"))
         self._import = push_button(tr("Import"), "primary")
         self._cancel = push_button(tr("Cancel"))
-        self._said = TextLabel(theme, tone="muted", wrap=True)
+        self._status = TextLabel(theme, tone="muted", wrap=True)
         self._rows = QVBoxLayout()
         self._buttons = QWidget()
         self._lay_out()
@@ -55,19 +55,19 @@ class FoundSessionsView(QWidget):
         self._rows.setSpacing(tokens.space_close)
         set_hbox(self._buttons, self._import, self._cancel, STRETCH, spacing=tokens.space_close)
         set_vbox(
-            self, hbox(self.find_button, STRETCH), self._said, self._rows, self._buttons, spacing=tokens.space_normal
+            self, hbox(self.find_button, STRETCH), self._status, self._rows, self._buttons, spacing=tokens.space_normal
         )
 
     def _close(self) -> None:
         self._choices.clear()
         clear_layout(self._rows)
-        self._said.hide()
+        self._status.hide()
         self._buttons.hide()
         self.find_button.setEnabled(True)
 
     def _on_find(self) -> None:
         self._close()
-        self._say(tr("Searching…"))
+        self._status.show_text(tr("Searching…"))
         self.find_button.setEnabled(False)
         self._calls.spawn(self._find(), self._on_failed)
 
@@ -75,12 +75,12 @@ class FoundSessionsView(QWidget):
         result = await self._calls.call(DATA_FIND, EmptyParams())
         self.find_button.setEnabled(True)
         if not result.found:
-            self._say(_nothing_text(result))
+            self._status.show_text(_nothing_text(result))
         else:
             for sessions in result.found:
                 self._add(sessions)
             can_take = any(choice.isEnabled() for choice, _ in self._choices)
-            self._say("" if can_take else tr("Everything readable is already imported."))
+            self._status.show_text("" if can_take else tr("Everything readable is already imported."))
             self._buttons.setVisible(can_take)
             self._import.setFocus()
         self.shown.emit()
@@ -119,7 +119,7 @@ class FoundSessionsView(QWidget):
         """Each after the other; the fault of one stops no other."""
         outcomes: list[str] = []
         for number, sessions in enumerate(chosen, 1):
-            self._say(
+            self._status.show_text(
                 tr("Importing {program}… ({number} of {total})").format(
                     program=escape_hidden_line(sessions.program), number=number, total=len(chosen)
                 )
@@ -136,11 +136,8 @@ class FoundSessionsView(QWidget):
 
     def _on_failed(self, text: str) -> None:
         self._close()
-        self._say(text)
+        self._status.show_text(text)
         self.shown.emit()
-
-    def _say(self, text: str) -> None:
-        self._said.show_text(text)
 
 
 def _nothing_text(found: DataFindResult) -> str:
