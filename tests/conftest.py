@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from errand.engine.memory.indexer import Indexer
 from errand.system.paths import Paths
 from tests.support import processes
 from tests.support.command_line import Errand
@@ -58,6 +59,7 @@ def pytest_sessionstart() -> None:
     processes.adopt_orphans()
     fork_engines()
     _forget_this_machine()
+    Indexer.gather_s = Indexer.gather_busy_s = 0.01  # tests wait until all is indexed
 
 
 def pytest_collection_finish() -> None:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from itertools import islice
+from typing import ClassVar
 
 from errand.engine.core.errors import EngineError
 from errand.engine.memory.entries import entry_of
@@ -20,9 +21,6 @@ _logger = logging.getLogger(__name__)
 
 # A slice takes some milliseconds of a thread.
 _NODES = 50
-# What is said within this time is indexed together; more while tasks run.
-_GATHER_S = 0.3
-_GATHER_BUSY_S = 1.0
 # While tasks run, indexing the past gets a quarter of the time.
 _REST = 3.0
 _AGAIN_S = 30.0
@@ -38,6 +36,10 @@ class Indexer:
     Its mark, the newest node below which all are indexed, is stored in the index itself: a killed engine goes on
     there. If the node of the mark is no longer that node (another database, a restored copy), all is made again.
     """
+
+    gather_s: ClassVar = 0.3
+    gather_busy_s: ClassVar = 1.0
+    """What is said within this time is indexed together; more while tasks run."""
 
     def __init__(
         self,
@@ -126,7 +128,7 @@ class Indexer:
                 if not self._is_busy():
                     await self._compact()
                 await self._wake.wait()
-            await asyncio.sleep(_GATHER_BUSY_S if self._is_busy() else _GATHER_S)
+            await asyncio.sleep(self.gather_busy_s if self._is_busy() else self.gather_s)
 
     async def forget(self, node_ids: Sequence[str]) -> int:
         """Remove the entries of these nodes; returns how many. What the nodes still say is indexed anew."""
