@@ -7,16 +7,18 @@ from typing import Generic, TypeVar
 
 from errand.client.conversation.agents import ConversationAgents
 from errand.client.conversation.branch import ComparedBranch
-from errand.client.conversation.branch_path import BranchPath, read_to_fork
 from errand.client.conversation.branch_rows import BranchRows, RowListeners, StreamingKind
 from errand.client.conversation.paging import Caller, SettledLoader
 from errand.client.conversation.row_list import RowSection
 from errand.client.conversation.rows import Speaker
 from errand.client.conversation.task_states import KnownTasks, is_working
-from errand.protocol.conversations import Node
+from errand.protocol.blocks import TextBlock
+from errand.protocol.conversations import CONVERSATION_NODES, ConversationNodesParams, Node
 from errand.protocol.events import AskUpdate, Delta, Event, TaskMessage, TaskUpdate, TextDelta, ToolOutput
 from errand.protocol.tasks import Task
 
+_PAGE = 100  # decoding one takes 3 to 5 ms
+_MAX_TEXT = 2_000
 _BATCH = 25
 # A column never holds more: what is compared are the ends of long branches.
 _MAX_NODES = 1_000
@@ -252,3 +254,73 @@ class Comparison(Generic[S]):
         """The agent whose task a node belongs to: results and notices have no author of their own."""
         task = self._tasks.get(node.task_id or "")
         return task.agent_id if task is not None else None
+
+
+class BranchPath:
+    """The loaded part of a stored branch, oldest first; it is read page by page from its end."""
+
+    def __init__(self, caller: Caller, conversation_id: str, branch: ComparedBranch) -> None:
+        self._caller = caller
+        self._conversation_id = conversation_id
+        self._branch = branch
+        self._pages: list[Sequence[Node]] = []  # newest first
+        self._positions: dict[str, int] = {}  # index from the end, which never changes
+        self.has_more = True
+
+    async def read_more(self) -> None:
+        if not self.has_more:
+            return
+        is_first = not self._pages
+        has_agent = is_first and self._branch.agent_id is not None
+        params = ConversationNodesParams(
+            conversation_id=self._conversation_id,
+            leaf_id=None if has_agent else self._oldest_id or self._branch.leaf_id,
+            agent_id=self._branch.agent_id if has_agent else None,
+            to_leaf=self._branch.to_leaf and is_first,
+            before_id=self._oldest_id,
+            limit=_PAGE,
+        )
+        page = await self._caller.call(CONVERSATION_NODES, params)
+        for node in reversed(page.nodes):
+            self._positions[node.id] = len(self._positions)
+        self._pages.append(page.nodes)
+        self.has_more = page.has_more
+
+    def newest_common(self, others: Sequence["BranchPath"]) -> str | None:
+        """The newest node that all of them have."""
+        ids = (node.id for page in self._pages for node in reversed(page))
+        return next((node_id for node_id in ids if all(other.has(node_id) for other in others)), None)
+
+    def has(self, node_id: str) -> bool:
+        return node_id in self._positions
+
+    def below(self, node_id: str | None) -> list[Node]:
+        return self._nodes[self._end_of(node_id) :]
+
+    def last_text(self, node_id: str | None) -> str:
+        """The beginning of the last text up to a node, on one line."""
+        above = self._nodes[: self._end_of(node_id)]
+        texts = (block.text for node in reversed(above) for block in node.blocks if isinstance(block, TextBlock))
+        return " ".join(next((text for text in texts if text.strip()), "")[:_MAX_TEXT].split())
+
+    @property
+    def _nodes(self) -> list[Node]:
+        return [node for page in reversed(self._pages) for node in page]
+
+    @property
+    def _oldest_id(self) -> str | None:
+        return self._pages[-1][0].id if self._pages and self._pages[-1] else None
+
+    def _end_of(self, node_id: str | None) -> int:
+        """The index after a node; 0 without one."""
+        return 0 if node_id is None else len(self._positions) - self._positions[node_id]
+
+
+async def read_to_fork(paths: Sequence[BranchPath]) -> str | None:
+    """Read the branches until they meet; returns the newest common node, None if they have none."""
+    first, *others = paths
+    while True:
+        await asyncio.gather(*(path.read_more() for path in paths))
+        fork_id = first.newest_common(others)
+        if fork_id is not None or not any(path.has_more for path in paths):
+            return fork_id
