@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QWidget
 
 from errand.client.safe_text import escape_hidden
 from errand.protocol.memory import Fact, MemoryPinParams
@@ -14,10 +14,11 @@ from errand.window.theme.style import push_button, set_style
 from errand.window.theme.theme import Theme
 from errand.window.views.memory.fact_form import FactFormView
 from errand.window.views.memory.texts import origin_text
-from errand.window.widgets.boxes import at_left, fill, set_vbox
-from errand.window.widgets.containers import clear_layout, hairline, vertical_scroll_area
+from errand.window.widgets.boxes import at_left, fill, set_vbox, vbox
+from errand.window.widgets.containers import vertical_scroll_area
 from errand.window.widgets.empty_state import EmptyStateView
 from errand.window.widgets.labels import TextLabel
+from errand.window.widgets.list_column import ListColumn
 
 _TEXT = tr(
     "Agents get the pinned facts at the start of every task. Facts proposed by agents aren't used "
@@ -77,11 +78,14 @@ class FactsPageView(QWidget):
         self._facts = facts
         self._shown: tuple[Fact, ...] | None = None
         self._undo: MemoryPinParams | None = None
-        self._views: dict[str, FactRowView] = {}
         self._edited = ""  # the id of the fact in the form; "" for a new one
         self._new = push_button(tr("Add fact…"))
         self._form = FactFormView(theme, facts)
-        self._rows = QVBoxLayout()
+        self._empty = EmptyStateView(theme, "pin", tr("No facts yet"), _NOTHING)
+        self._sections = tuple(
+            (TextLabel(theme, heading, bold=True), ListColumn(theme.tokens.space_normal, self._row))
+            for heading in (tr("Proposed by agents"), tr("Pinned"))
+        )
         self._lay_out()
         self._new.clicked.connect(self._on_new_clicked)
         self._form.closed.connect(self._on_form_closed)
@@ -102,10 +106,12 @@ class FactsPageView(QWidget):
         tokens = self._theme.tokens
         inside = QWidget()
         set_style(inside, "look", "page")
-        inside.setLayout(self._rows)
-        self._rows.setSpacing(tokens.space_normal)
-        self._rows.setContentsMargins(0, 0, tokens.space_close, 0)
-        self._rows.setAlignment(Qt.AlignmentFlag.AlignTop)
+        parts = (part for section in self._sections for part in section)
+        rows = vbox(self._empty, *parts, spacing=tokens.space_normal, margins=(0, 0, tokens.space_close, 0))
+        rows.setAlignment(Qt.AlignmentFlag.AlignTop)
+        inside.setLayout(rows)
+        for view in (self._empty, *(heading for heading, _ in self._sections)):
+            view.hide()
         set_vbox(
             self,
             TextLabel(self._theme, _TEXT, tone="muted", wrap=True),
@@ -122,20 +128,16 @@ class FactsPageView(QWidget):
             return  # rows with the focus keep it
         self._shown = facts_in_order
         focused = next((fact_id for fact_id, view in self._views.items() if _has_focus(view)), None)
-        clear_layout(self._rows)
-        self._views = {}
-        if not facts_in_order:
-            self._rows.addWidget(EmptyStateView(self._theme, "pin", tr("No facts yet"), _NOTHING))
-        for heading, facts in ((tr("Proposed by agents"), proposed), (tr("Pinned"), pinned)):
-            if facts:
-                self._rows.addWidget(TextLabel(self._theme, heading, bold=True))
-            for number, fact in enumerate(facts):
-                if number:
-                    self._rows.addWidget(hairline())
-                self._views[fact.id] = self._row(fact)
-                self._rows.addWidget(self._views[fact.id])
+        self._empty.setVisible(not facts_in_order)
+        for (heading, column), facts in zip(self._sections, (proposed, pinned), strict=True):
+            heading.setVisible(bool(facts))
+            column.show_items({fact.id: fact for fact in facts})
         if focused is not None:
             self._focus(focused)
+
+    @property
+    def _views(self) -> dict[str, FactRowView]:
+        return {fact_id: view for _, column in self._sections for fact_id, view in column.rows.items()}
 
     def _focus(self, fact_id: str) -> None:
         """Focus the row of a fact; for a fact that is gone, the button above the list."""

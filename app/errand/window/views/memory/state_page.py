@@ -15,9 +15,10 @@ from errand.window.theme.theme import Theme
 from errand.window.views.memory.clean_up import CleanUpView
 from errand.window.views.memory.texts import download_text, left_out_text, log_line, model_text
 from errand.window.widgets.boxes import at_left, fill, set_hbox, set_vbox
-from errand.window.widgets.containers import clear_layout, hairline, vertical_scroll_area
+from errand.window.widgets.containers import hairline, vertical_scroll_area
 from errand.window.widgets.form import form
 from errand.window.widgets.labels import TextLabel
+from errand.window.widgets.list_column import ListColumn
 
 _LEFT_OUT = tr(
     "Conversations in these folders and their subfolders are left out of memory. To leave out a "
@@ -165,18 +166,16 @@ class LeftOutView(QWidget):
         self._store = store
         self._theme = theme
         self._add = push_button(tr("Exclude folder…"))
-        self._rows = QVBoxLayout()
-        self._rows.setSpacing(theme.tokens.space_close)
+        self._rows = ListColumn(theme.tokens.space_close, self._row, make_empty=self._empty, has_lines=False)
         set_vbox(self, self._rows, at_left(self._add), spacing=theme.tokens.space_close)
         self._add.clicked.connect(self._on_add_clicked)
         store.changed.connect(self._show)
 
     def _show(self) -> None:
-        clear_layout(self._rows)
-        for folder in self._store.folders:
-            self._rows.addWidget(self._row(folder))
-        if not self._store.folders:
-            self._rows.addWidget(TextLabel(self._theme, tr("No excluded folders"), tone="muted"))
+        self._rows.show_items({folder.path: folder for folder in self._store.folders})
+
+    def _empty(self) -> TextLabel:
+        return TextLabel(self._theme, tr("No excluded folders"), tone="muted")
 
     def _row(self, folder: LeftOutFolder) -> QWidget:
         name = escape_hidden_line(folder.path)

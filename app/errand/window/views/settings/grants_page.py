@@ -19,9 +19,9 @@ from errand.window.views.settings.page import EngineCalls, SettingsPageView, ope
 from errand.window.views.settings.rule_form import RuleFormView
 from errand.window.widgets.boxes import fill, hbox, set_vbox
 from errand.window.widgets.code_excerpt import CodeExcerptView
-from errand.window.widgets.containers import hairline
 from errand.window.widgets.empty_state import EmptyStateView
 from errand.window.widgets.labels import TextLabel
+from errand.window.widgets.list_column import ListColumn
 
 _LINES = 6
 _MAX_CALLS = 10
@@ -108,12 +108,15 @@ class GrantsPageView(SettingsPageView):
         self._sandbox.setAccessibleName(tr("Sandbox"))
         self._sandbox.hide()
         self.top.addWidget(self._sandbox)
-        self._shown: dict[str, GrantRowView] = {}
         self._new = push_button(tr("Add rule…"))
         self._form = RuleFormView(theme, calls)
         self.top.addWidget(self._new, 0, Qt.AlignmentFlag.AlignLeft)
         self.top.addWidget(self._form)
         open_in_place(self._new, self._form.open_form, self._form.closed)
+        self._column = ListColumn(
+            theme.tokens.space_normal, self._row, update=GrantRowView.show_grant, make_empty=self._empty
+        )
+        self.rows.addLayout(self._column)
         grants.changed.connect(self._show)
         grants.failed.connect(self.show_failure)
 
@@ -128,29 +131,21 @@ class GrantsPageView(SettingsPageView):
 
     async def _check(self, grant_id: str) -> None:
         covered = await self._calls.call(GRANT_COVERED, GrantCoveredParams(grant_id=grant_id))
-        if grant_id in self._shown:
+        if grant_id in self._column.rows:
             lines = (covered_summary(covered), *map(covered_line, covered.calls))
-            self._shown[grant_id].show_covered("\n".join(lines))
+            self._column.rows[grant_id].show_covered("\n".join(lines))
 
     def _show(self) -> None:
-        grants = self._grants.all
-        if self._shown and [grant.id for grant in grants] == list(self._shown):
-            for grant in grants:
-                self._shown[grant.id].show_grant(grant)  # a row with an open confirmation keeps it
-            return
-        self.clear_rows()
-        self._shown = {}
-        if not grants:
-            self.rows.addWidget(
-                EmptyStateView(self.theme, "shield-question-mark", tr("No saved permissions"), _NOTHING)
-            )
-        for grant in grants:
-            row = self._shown[grant.id] = GrantRowView(self.theme, grant)
-            row.revoked.connect(partial(self._grants.revoke, grant.id))
-            row.check_requested.connect(partial(self._on_check_requested, grant.id))
-            if self.rows.count():
-                self.rows.addWidget(hairline())
-            self.rows.addWidget(row)
+        self._column.show_items({grant.id: grant for grant in self._grants.all})
+
+    def _row(self, grant: Grant) -> GrantRowView:
+        row = GrantRowView(self.theme, grant)
+        row.revoked.connect(partial(self._grants.revoke, grant.id))
+        row.check_requested.connect(partial(self._on_check_requested, grant.id))
+        return row
+
+    def _empty(self) -> EmptyStateView:
+        return EmptyStateView(self.theme, "shield-question-mark", tr("No saved permissions"), _NOTHING)
 
     def _on_check_requested(self, grant_id: str) -> None:
         self._calls.spawn(self._check(grant_id), self.show_failure)

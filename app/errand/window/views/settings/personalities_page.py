@@ -20,8 +20,8 @@ from errand.window.views.settings.page import SettingsPageView
 from errand.window.views.settings.personality_editor import PersonalityEditorView
 from errand.window.widgets.agent_dot import AgentDotView
 from errand.window.widgets.boxes import STRETCH, fill, set_hbox, vbox
-from errand.window.widgets.containers import hairline
 from errand.window.widgets.labels import ElidedLabel, TextLabel
+from errand.window.widgets.list_column import ListColumn
 
 _TEXT = tr("A personality is an agent's prompt, model, tools and thinking level. Choose one when you start a task.")
 _FILES = tr("Personalities (*.json)")
@@ -91,6 +91,8 @@ class PersonalitiesPageView(SettingsPageView):
         self._actions = QWidget()
         self._editor = PersonalityEditorView(theme, models)
         self._lay_out()
+        self._column = ListColumn(theme.tokens.space_normal, self._row)
+        self.rows.addLayout(self._column)
         self._editor.hide()
         self._editor.save_requested.connect(self._on_save_requested)
         self._editor.back_requested.connect(self._show_list)
@@ -122,7 +124,7 @@ class PersonalitiesPageView(SettingsPageView):
         self._editing = personality.id
         self.banner.hide()
         self._actions.hide()
-        self.clear_rows()
+        self._column.clear()
         self.rows.addWidget(self._editor)
         self._editor.show()
         self._editor.edit(personality, self._shipped(personality.id), self._store.tools, is_new=is_new)
@@ -130,14 +132,13 @@ class PersonalitiesPageView(SettingsPageView):
     def _on_changed(self) -> None:
         if self._editing:
             return  # keep the edits; saving them replaces what another client saved meanwhile
-        self.clear_rows()
-        for personality in self._store.all:
-            row = PersonalityRowView(self.theme, personality, self._shipped(personality.id))
-            row.edited.connect(partial(self._edit, personality))
-            row.duplicated.connect(partial(self._on_duplicated, personality))
-            if self.rows.count():
-                self.rows.addWidget(hairline())
-            self.rows.addWidget(row)
+        self._column.show_items({personality.id: personality for personality in self._store.all})
+
+    def _row(self, personality: Personality) -> PersonalityRowView:
+        row = PersonalityRowView(self.theme, personality, self._shipped(personality.id))
+        row.edited.connect(partial(self._edit, personality))
+        row.duplicated.connect(partial(self._on_duplicated, personality))
+        return row
 
     def _shipped(self, personality_id: str) -> Personality | None:
         return next((personality for personality in self._store.shipped if personality.id == personality_id), None)

@@ -30,11 +30,12 @@ from errand.window.theme.theme import Theme
 from errand.window.views.settings.folder_choice import FolderChoiceView
 from errand.window.views.settings.page import EngineCalls, SettingsPageView, open_in_place
 from errand.window.views.settings.skill_preview import SkillInstallView, SkillPreviewView
-from errand.window.widgets.boxes import STRETCH, hbox, set_vbox
+from errand.window.widgets.boxes import STRETCH, hbox, set_vbox, vbox
 from errand.window.widgets.confirmation import ConfirmationView
-from errand.window.widgets.containers import hairline
+from errand.window.widgets.containers import clear_layout
 from errand.window.widgets.empty_state import EmptyStateView
 from errand.window.widgets.labels import TextLabel
+from errand.window.widgets.list_column import ListColumn
 
 _TEXT = tr("Instructions and scripts for specific kinds of work. You're asked before a script runs.")
 _TRUST = tr("Tell agents of the skills that this folder brings? You will be asked again if one changes.")
@@ -145,15 +146,17 @@ class SkillsPageView(SettingsPageView):
         self._distrust.clicked.connect(lambda: self._decide(is_trusted=False))
         confirm.clicked.connect(lambda: self._decide(is_trusted=True))
         self._fingerprint = ""
+        self._column = ListColumn(theme.tokens.space_normal, self._row, update=SkillRowView.show_skill)
+        self._below = vbox(spacing=theme.tokens.space_normal)
         self.rows.addWidget(self._form)
+        self.rows.addLayout(self._column)
+        self.rows.addLayout(self._below)
         open_in_place(self._new, self._form.open_form, self._form.closed)
         self._new.clicked.connect(lambda: self.bring_into_view(self._form))
         self._form.installed.connect(self._on_installed)
         self._folder.folder_chosen.connect(self.load)
         self.banner.action_clicked.connect(self._on_undo_clicked)
         self._removed = ""  # the last one
-        self._shown: dict[str, SkillRowView] = {}
-        self._broken: tuple[str, ...] = ()
 
     def load(self) -> None:
         self._calls.spawn(self._load(), self.show_failure)
@@ -184,28 +187,22 @@ class SkillsPageView(SettingsPageView):
 
     def _show(self, found: SkillListResult) -> None:
         self._show_trust(found)
-        skills = {skill.file: skill for skill in found.skills}
-        if skills and list(skills) == list(self._shown) and found.broken == self._broken:
-            for file, skill in skills.items():
-                self._shown[file].show_skill(skill)
-            return
-        self.clear_rows(first=1)  # the form stays, with what was typed
-        self._shown, self._broken = {}, found.broken
-        for skill in found.skills:
-            row = self._shown[skill.file] = SkillRowView(self.theme, skill)
-            row.switched.connect(partial(self._on_switched, skill.file))
-            row.shown.connect(partial(self._on_shown, skill.file))
-            row.removed.connect(partial(self._on_removed, skill.file, skill.name))
-            if len(self._shown) > 1:
-                self.rows.addWidget(hairline())
-            self.rows.addWidget(row)
+        self._column.show_items({skill.file: skill for skill in found.skills})
+        clear_layout(self._below)
         for file in found.broken:
             text = tr("{file} is left out: it has no name and description at its top.").format(
                 file=escape_hidden_line(file)
             )
-            self.rows.addWidget(TextLabel(self.theme, text, tone="waiting", wrap=True))
+            self._below.addWidget(TextLabel(self.theme, text, tone="waiting", wrap=True))
         if not found.skills:
-            self.rows.addWidget(EmptyStateView(self.theme, "file-text", tr("No skills"), _NOTHING))
+            self._below.addWidget(EmptyStateView(self.theme, "file-text", tr("No skills"), _NOTHING))
+
+    def _row(self, skill: Skill) -> SkillRowView:
+        row = SkillRowView(self.theme, skill)
+        row.switched.connect(partial(self._on_switched, skill.file))
+        row.shown.connect(partial(self._on_shown, skill.file))
+        row.removed.connect(partial(self._on_removed, skill.file, skill.name))
+        return row
 
     async def _switch(self, file: str, is_on: bool) -> None:
         await self._calls.call(SKILL_ENABLE, SkillEnableParams(file=file, is_enabled=is_on))
@@ -213,7 +210,7 @@ class SkillsPageView(SettingsPageView):
 
     async def _preview(self, file: str) -> None:
         result = await self._calls.call(SKILL_PREVIEW, SkillPreviewParams(source=str(Path(file).parent)))
-        row = self._shown.get(file)
+        row = self._column.rows.get(file)
         if row is not None and result.preview is not None:
             row.show_contents(SkillPreviewView(self.theme, result.preview))
 

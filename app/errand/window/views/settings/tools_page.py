@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLineEdit, QWidget
 
 from errand.client.number_format import moment_text
 from errand.client.safe_text import escape_hidden, escape_hidden_line
@@ -20,9 +20,10 @@ from errand.window.views.settings.mcp_servers import McpServerForm, McpServerRow
 from errand.window.views.settings.page import EngineCalls, SettingsPageView, open_in_place
 from errand.window.widgets.boxes import STRETCH, at_top, fill, hbox, set_hbox, vbox
 from errand.window.widgets.combo_box import ComboBox
-from errand.window.widgets.containers import clear_layout, hairline
+from errand.window.widgets.containers import hairline
 from errand.window.widgets.empty_state import EmptyStateView
 from errand.window.widgets.labels import TextLabel, one_line
+from errand.window.widgets.list_column import ListColumn
 
 _TEXT = tr("What agents can use. MCP servers add tools from other programs.")
 _NO_SERVERS = tr("A server is a program or web address that offers tools. It starts when a task needs it.")
@@ -101,13 +102,20 @@ class ToolsPageView(SettingsPageView):
         self._personalities = personalities
         self._calls = calls
         self._open_link = open_link
-        self._servers: dict[str, McpServerRowView] = {}
         self._rows: list[ToolRowView] = []
         self._with_log: set[str] = set()
         self._added = ""
         self._form = McpServerForm(theme)
         self._folder = FolderChoiceView(theme, calls, tr("No folder"), tr("Also show servers from this folder"))
-        self._server_list, self._tool_list = QVBoxLayout(), QVBoxLayout()
+        self._servers = ListColumn(
+            theme.tokens.space_normal,
+            self._server_row,
+            update=McpServerRowView.show_server,
+            make_empty=self._no_servers,
+        )
+        self._line = hairline()
+        self._line.hide()
+        self._tool_list = vbox(spacing=theme.tokens.space_normal)
         self._whose = ComboBox(())
         self._search = QLineEdit()
         self._more = TextLabel(theme, tone="muted", wrap=True)
@@ -136,51 +144,41 @@ class ToolsPageView(SettingsPageView):
         self._search.setAccessibleName(tr("Search tools"))
         self._search.setPlaceholderText(tr("Search tools"))
         self._search.setClearButtonEnabled(True)
-        whose = QHBoxLayout()
-        whose.setSpacing(tokens.space_close)
-        whose.addWidget(TextLabel(self.theme, tr("Tools of"), bold=True))
-        whose.addWidget(self._whose)
-        whose.addStretch(1)
-        whose.addWidget(self._search)
-        for layout in (self._server_list, whose, self._tool_list):
-            layout.setContentsMargins(0, 0, 0, 0)
-            self.rows.addLayout(layout)
-        for layout in (self._server_list, self._tool_list):
-            layout.setSpacing(tokens.space_normal)
+        title = TextLabel(self.theme, tr("Tools of"), bold=True)
+        whose = hbox(title, self._whose, STRETCH, self._search, spacing=tokens.space_close)
+        self.rows.addLayout(self._servers)
+        self.rows.addWidget(self._line)
+        self.rows.addLayout(whose)
+        self.rows.addLayout(self._tool_list)
         self.rows.addWidget(self._more)
 
     def _show(self) -> None:
         servers = {_key(server): server for server in self._tools.servers or ()}
-        if list(servers) != list(self._servers) or not servers:
-            self._replace_servers(servers.values())
-        for key, server in servers.items():
-            self._servers[key].show_server(server)
+        self._servers.show_items(servers)
+        self._line.setVisible(bool(servers))
         self._show_personalities()
         self._show_tools()
 
-    def _replace_servers(self, servers: Iterable[McpServer]) -> None:
-        clear_layout(self._server_list)
-        self._servers = {}
-        for server in servers:
-            row = self._servers[_key(server)] = McpServerRowView(self.theme, server)
-            row.remove_requested.connect(partial(self._tools.remove, server.name))
-            row.restart_requested.connect(partial(self._tools.restart, server))
-            row.log_requested.connect(partial(self._on_log_requested, server))
-            row.switched.connect(partial(self._on_server_switched, server.name))
-            row.trusted.connect(partial(self._on_trusted, _key(server)))
-            row.login_requested.connect(partial(self._tools.login, server))
-            row.issuer_allowed.connect(partial(self._tools.login, server))
-            row.login_cancelled.connect(partial(self._tools.cancel_login, server))
-            row.logout_requested.connect(partial(self._tools.logout, server))
-            self._server_list.addWidget(row)
-            self._server_list.addWidget(hairline())
-            if server.name in self._with_log:
-                self._tools.load_log(server)
-            if server.name == self._added and not server.workspace:
-                self._added = ""
-                self.bring_into_view(row)
-        if not self._servers:
-            self._server_list.addWidget(EmptyStateView(self.theme, "wrench", tr("No servers yet"), _NO_SERVERS))
+    def _server_row(self, server: McpServer) -> McpServerRowView:
+        row = McpServerRowView(self.theme, server)
+        row.remove_requested.connect(partial(self._tools.remove, server.name))
+        row.restart_requested.connect(partial(self._tools.restart, server))
+        row.log_requested.connect(partial(self._on_log_requested, server))
+        row.switched.connect(partial(self._on_server_switched, server.name))
+        row.trusted.connect(partial(self._on_trusted, _key(server)))
+        row.login_requested.connect(partial(self._tools.login, server))
+        row.issuer_allowed.connect(partial(self._tools.login, server))
+        row.login_cancelled.connect(partial(self._tools.cancel_login, server))
+        row.logout_requested.connect(partial(self._tools.logout, server))
+        if server.name in self._with_log:
+            self._tools.load_log(server)
+        if server.name == self._added and not server.workspace:
+            self._added = ""
+            self.bring_into_view(row)
+        return row
+
+    def _no_servers(self) -> EmptyStateView:
+        return EmptyStateView(self.theme, "wrench", tr("No servers yet"), _NO_SERVERS)
 
     def _show_personalities(self) -> None:
         every = self._personalities.all
@@ -238,13 +236,13 @@ class ToolsPageView(SettingsPageView):
     def _on_log_requested(self, server: McpServer) -> None:
         if server.name in self._with_log:
             self._with_log.discard(server.name)
-            self._servers[_key(server)].hide_log()
+            self._servers.rows[_key(server)].hide_log()
         else:
             self._with_log.add(server.name)
             self._tools.load_log(server)
 
     def _on_log_loaded(self, name: str, text: str) -> None:
-        for key, row in self._servers.items():
+        for key, row in self._servers.rows.items():
             if key.partition("\0")[0] == name:
                 row.show_log(text)
 
