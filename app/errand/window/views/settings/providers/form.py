@@ -1,6 +1,6 @@
 """The form that adds or changes a provider: kind, name, address and key, with a test before anything is saved."""
 
-from collections.abc import Iterable
+from collections.abc import Coroutine, Iterable
 from dataclasses import dataclass
 
 from PySide6.QtCore import Qt, Signal
@@ -8,6 +8,9 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QLineEdit
 
 from errand.protocol.settings import (
+    KEY_SET,
+    MODEL_SERVER_SAVE,
+    MODEL_SERVER_TEST,
     KeySetParams,
     ModelServerSaveParams,
     ModelServerTestParams,
@@ -17,6 +20,7 @@ from errand.protocol.settings import (
 from errand.text.translation import tr, trn
 from errand.window.theme.style import Tone, push_button, set_tool_tip
 from errand.window.theme.theme import Theme
+from errand.window.views.settings.page import EngineCalls
 from errand.window.widgets.boxes import STRETCH, fill, hbox
 from errand.window.widgets.combo_box import ComboBox
 from errand.window.widgets.containers import Card
@@ -70,17 +74,17 @@ def provider_kinds(providers: Iterable[Provider]) -> tuple[ProviderKind, ...]:
 class ProviderFormCard(Card):
     """Stores nothing before Save.
 
-    `saved`, `tested` and `key_saved` give the params of the call; `cancelled` is emitted on cancel.
+    `saved` gives the name of the provider that was stored, and what the engine said about it: the text, and whether
+    the provider works. `cancelled` is emitted on cancel.
     """
 
-    saved = Signal(object)
-    tested = Signal(object)
-    key_saved = Signal(object)
+    saved = Signal(str, str, bool)
     cancelled = Signal()
 
-    def __init__(self, theme: Theme) -> None:
+    def __init__(self, theme: Theme, calls: EngineCalls) -> None:
         super().__init__(theme)
         self._theme = theme
+        self._calls = calls
         self._provider: Provider | None = None
         self._kinds: tuple[ProviderKind, ...] = provider_kinds(())
         self._removes_key = False
@@ -147,25 +151,6 @@ class ProviderFormCard(Card):
         first.setFocus(Qt.FocusReason.OtherFocusReason)
         self._name.selectAll()
 
-    def show_tested(self, params: ModelServerTestParams, result: ModelServerTestResult) -> None:
-        """Show the result, unless it is outdated; the address found by the test replaces the typed one."""
-        if params is not self._asked:
-            return
-        self._show_busy("")
-        if result.ok and result.address:
-            self._address.setText(result.address)
-        names = ", ".join(result.models[:_MAX_NAMED])
-        if len(result.models) > _MAX_NAMED:
-            more = trn("{names} and {n} more", "{names} and {n} more", len(result.models) - _MAX_NAMED)
-            names = more.format(names=names)
-        text = f"{result.text.rstrip('.')}: {names}" if names and result.ok else result.text
-        self._show_status(text, "done" if result.ok and names else "waiting" if result.ok else "failed")
-
-    def show_failure(self, text: str) -> None:
-        """The rejected values stay in the fields."""
-        self._show_busy("")
-        self._show_status(text, "failed")
-
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() == Qt.Key.Key_Escape:
             self.cancelled.emit()
@@ -195,6 +180,25 @@ class ProviderFormCard(Card):
         self.body.addLayout(self._form)
         self.body.addWidget(self._status)
         self.body.addLayout(buttons)
+
+    def _show_tested(self, params: ModelServerTestParams, result: ModelServerTestResult) -> None:
+        """Show the result, unless it is outdated; the address found by the test replaces the typed one."""
+        if params is not self._asked:
+            return
+        self._show_busy("")
+        if result.ok and result.address:
+            self._address.setText(result.address)
+        names = ", ".join(result.models[:_MAX_NAMED])
+        if len(result.models) > _MAX_NAMED:
+            more = trn("{names} and {n} more", "{names} and {n} more", len(result.models) - _MAX_NAMED)
+            names = more.format(names=names)
+        text = f"{result.text.rstrip('.')}: {names}" if names and result.ok else result.text
+        self._show_status(text, "done" if result.ok and names else "waiting" if result.ok else "failed")
+
+    def _show_failure(self, text: str) -> None:
+        """The rejected values stay in the fields."""
+        self._show_busy("")
+        self._show_status(text, "failed")
 
     def _show_kind(self) -> None:
         """Show the fields that this kind has."""
@@ -276,22 +280,34 @@ class ProviderFormCard(Card):
             calls=True,
         )
         self._show_busy(tr("Testing one of its models…"))
-        self.tested.emit(self._asked)
+        self._spawn(self._send_test(self._asked))
 
     def _on_saved(self) -> None:
         if not self._save.isEnabled():
             return
         self._show_status(tr("Saving…"), "muted")
         if self._is_catalogs_own and self._provider is not None:
-            self.key_saved.emit(KeySetParams(provider=self._provider.name, key=self._key.text().strip()))
+            self._spawn(self._save_key(KeySetParams(provider=self._provider.name, key=self._key.text().strip())))
             return
-        name = self._name.text().strip() or self._chosen.title
-        self.saved.emit(
-            ModelServerSaveParams(
-                name=name,
-                address=self._address.text(),
-                key=self._typed_key,
-                id=self._own_id,
-                kind=self._chosen.name,
-            )
+        params = ModelServerSaveParams(
+            name=self._name.text().strip() or self._chosen.title,
+            address=self._address.text(),
+            key=self._typed_key,
+            id=self._own_id,
+            kind=self._chosen.name,
         )
+        self._spawn(self._save_server(params))
+
+    def _spawn(self, work: Coroutine[None, None, None]) -> None:
+        self._calls.spawn(work, self._show_failure)
+
+    async def _send_test(self, params: ModelServerTestParams) -> None:
+        self._show_tested(params, await self._calls.call(MODEL_SERVER_TEST, params))
+
+    async def _save_server(self, params: ModelServerSaveParams) -> None:
+        result = await self._calls.call(MODEL_SERVER_SAVE, params)
+        self.saved.emit(result.id, result.text, result.ok)
+
+    async def _save_key(self, params: KeySetParams) -> None:
+        result = await self._calls.call(KEY_SET, params)
+        self.saved.emit(params.provider, tr("Saved. {notice}").format(notice=result.notice), True)
