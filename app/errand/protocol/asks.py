@@ -27,7 +27,7 @@ TYPED = "typed"
 
 
 class GrantedCall(Wire, frozen=True, kw_only=True):
-    """What a grant covers. Paths are absolute, with links resolved. One of these:
+    """The calls that a grant covers. Paths are absolute, with links resolved. One of these:
 
     - `command`: this exact command line in `working_dir`; null there is every folder, for denials only.
     - `prefix`: commands whose parsed words begin so, in the workspace `working_dir`, or in each one if that is null.
@@ -90,7 +90,7 @@ class GrantDraft(Wire, frozen=True, kw_only=True):
 
 
 class GrantOffer(Wire, frozen=True, kw_only=True):
-    """What an answer to an approval may allow from now on: `calls`, each as a grant of its own, in one of `scopes`.
+    """An allowance that the answer to an approval may give: `calls`, each as a grant of its own, in one of `scopes`.
 
     `kind`: `exact` is this call, `prefix` commands that begin alike, `content` this content of the file, `file` any
     content of it, `folder` any content of files in its folder, `host` the addresses of a host, `tool` any call of a

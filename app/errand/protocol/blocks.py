@@ -84,7 +84,7 @@ class FileEdit(Wire, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class CallDisplay(Wire, frozen=True, kw_only=True, omit_defaults=True):
-    """How clients show a call, as its tool declares it. All texts come from the model: make them safe to display.
+    """The display of a call, as its tool declares it. All texts come from the model: make them safe to display.
 
     `kind` is what it does. `locations` are the files that its arguments name, as they name them: a relative path starts
     at the workspace of the task. `running` and `done` are the verb while it runs and afterwards; a call that was
@@ -122,7 +122,7 @@ class ToolCallBlock(Wire, frozen=True, kw_only=True, tag="toolCall", omit_defaul
 
 
 class ResultFacts(Wire, frozen=True, kw_only=True, omit_defaults=True):
-    """What clients show of a result, beside its summary.
+    """The part of a result that clients show beside its summary.
 
     `diff` is a unified diff of the changed file with `added` and `removed` lines, `edits` are the same change as data.
     `locations` are the files that it read or changed, with absolute paths. `output_file` holds an output that is
@@ -216,7 +216,7 @@ class RecalledEntry(Wire, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class RecallBlock(Wire, frozen=True, kw_only=True, tag="recall"):
-    """What an agent was given from memory for the message above it, best first. It reads them with that message."""
+    """The entries of memory for the message above it, best first. The agent reads them with that message."""
 
     entries: tuple[RecalledEntry, ...]
 

@@ -200,7 +200,7 @@ class EngineShutdownParams(Wire, frozen=True, kw_only=True):
 
 
 class SandboxStatus(Wire, frozen=True, kw_only=True):
-    """What bounds the commands of tasks: `form` is what holds on this machine, `mode` is the setting.
+    """The bounds of the commands of tasks: `form` is what holds on this machine, `mode` is the setting.
 
     `text` says so to people, in one or two sentences; `advice` says what would make it better, empty if nothing.
     """

@@ -156,9 +156,9 @@ class MemoryForgetParams(Wire, frozen=True, kw_only=True):
 
 
 class MemoryForgetResult(Wire, frozen=True, kw_only=True):
-    """What was removed: texts of `nodes`, `entries` of memory, records of tool calls (`executions`), and `summaries`
-    made from them; `recalls` are nodes in which an agent was given or found such a text; `asks` were about a call,
-    `titles` and texts of `tasks` were derived, `files` are long outputs and pictures,
+    """The counts of what was removed: texts of `nodes`, `entries` of memory, records of tool calls (`executions`), and
+    `summaries` made from them; `recalls` are nodes in which an agent was given or found such a text; `asks` were
+    about a call, `titles` and texts of `tasks` were derived, `files` are long outputs and pictures,
     `facts` were proposed there and not accepted. `rules` counts permission rules that a person made from a call: they
     stay, with its command.
 
@@ -193,7 +193,7 @@ class ForgettableNode(Wire, frozen=True, kw_only=True):
 
 
 class MemoryPreviewForgetParams(Wire, frozen=True, kw_only=True):
-    """What `memory/forget` would remove."""
+    """Ask what `memory/forget` would remove."""
 
     node_ids: tuple[str, ...]
 

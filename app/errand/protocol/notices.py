@@ -96,7 +96,7 @@ TaskEndNotice: TypeAlias = (
 
 
 class LimitShare(Wire, frozen=True, kw_only=True):
-    """How much of a limit is used, in the unit of the limit."""
+    """The used part of a limit, in the unit of the limit."""
 
     limit: LimitKind
     used: float
@@ -104,7 +104,7 @@ class LimitShare(Wire, frozen=True, kw_only=True):
 
 
 class LimitsNear(Wire, frozen=True, kw_only=True, omit_defaults=True, tag="limitsNear"):
-    """At the limit the task `asks`, or else stops."""
+    """A warning before a limit, at which the task `asks` or else stops."""
 
     shares: tuple[LimitShare, ...]
     asks: bool = False
@@ -211,7 +211,7 @@ class AnsweredBeside(Wire, frozen=True, kw_only=True, omit_defaults=True, tag="a
 
 
 class PromptRemark(Wire, frozen=True, kw_only=True, omit_defaults=True, tag="promptRemark"):
-    """What a system prompt leaves out of `path`, a file or a skill.
+    """A remark that a system prompt leaves out some or all of `path`, a file or a skill.
 
     `too_long`: only the first `count` bytes are read, since `most` are read of all files; `no_text` and `unreadable`:
     it is not read; `no_front_matter`: the skill and `count` more are left out; `too_many_skills`: it and all after it

@@ -69,7 +69,7 @@ class McpServer(Wire, frozen=True, kw_only=True):
 
 
 class McpListParams(Wire, frozen=True, kw_only=True):
-    """With `workspace`, also the servers that its files name. Starts none."""
+    """List the servers, with `workspace` also those that its files name. Starts none."""
 
     workspace: str | None = None
 
@@ -177,7 +177,7 @@ class McpFinishLoginParams(Wire, frozen=True, kw_only=True):
 
 
 class McpLogResult(Wire, frozen=True, kw_only=True):
-    """What the server wrote to its standard error and what happened to it, newest last."""
+    """The standard error of a server and what happened to it, newest last."""
 
     text: str
 
@@ -209,7 +209,10 @@ class McpShowResult(Wire, frozen=True, kw_only=True):
 
 
 class McpPromptListParams(Wire, frozen=True, kw_only=True):
-    """With `workspace`, also of the trusted servers that its files name. `start` connects those that are not."""
+    """List the prompts of servers, with `workspace` also of the trusted ones that its files name.
+
+    `start` connects those that are not.
+    """
 
     workspace: str | None = None
     start: bool = False

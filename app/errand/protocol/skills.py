@@ -130,7 +130,7 @@ class SkillRestoreParams(Wire, frozen=True, kw_only=True):
 
 
 class SkillEnableParams(Wire, frozen=True, kw_only=True):
-    """Whether agents are told of the skill, from the next task on."""
+    """Let agents be told of the skill, or not, from the next task on."""
 
     file: str
     is_enabled: bool

@@ -108,7 +108,7 @@ def test_a_write_through_a_link_is_judged_by_both_names(
     (tmp_path / "project" / link).symlink_to(tmp_path / target)
     (tmp_path / "project/docs").mkdir()
     real = (tmp_path / "project" / link).resolve()
-    access = Access("write", "Write", writes=(real,), operation="write", basis="before", given=link)
+    access = Access("write", "Write", writes=(real,), operation="write", basis="before", named_path=link)
     assert judged(access, mode, tmp_path).verdict == expected[mode]
 
 

@@ -279,16 +279,16 @@ def test_files_that_say_which_system_this_is_are_read_by_their_names_alone(house
     for mode in ("ask", "all", "never"):
         for line in (f"cat {name}", f"head -1 < {name}", f"grep -c a {name}"):
             assert house.command(line, mode).verdict == "allow"
-        read = Access("read", "Read", reads=(Path(os.path.realpath(name)),), operation="read", given=name)
+        read = Access("read", "Read", reads=(Path(os.path.realpath(name)),), operation="read", named_path=name)
         assert house.decide(read, mode).verdict == "allow"
     others = (f"/{name}", f"{name}x", name[:-1] + "?", f"/usr/..{name}", f"/proc/self/root{name}", "link", f"{name}/")
     for line in (*(f"cat {other}" for other in others), f"cat {name} /etc/shadow", f"cp a {name}", f"rm {name}"):
         assert house.command(line, "all").rule == "closed folder", line
     assert house.command(f"echo a > {name}", "all").verdict == "deny"
     for given in (f"/{name}", f"/usr/..{name}", "link"):
-        read = Access("read", "Read", reads=(Path(os.path.realpath(name)),), operation="read", given=given)
+        read = Access("read", "Read", reads=(Path(os.path.realpath(name)),), operation="read", named_path=given)
         assert house.decide(read, "all").verdict == "deny", given
-    write = Access("write", "Write", writes=(Path(name),), operation="write", given=name)
+    write = Access("write", "Write", writes=(Path(name),), operation="write", named_path=name)
     assert house.decide(write, "all").verdict == "deny"
     denied = frozenset((GrantedCall(folder=os.path.dirname(name)),))
     access = Access("run", "cat", reads=(house.workspace,), command=f"cat {name}", operation="run")
@@ -456,12 +456,17 @@ def test_find_is_red_only_if_it_does_more_than_print_what_it_finds(house: House)
 def test_a_file_call_that_leaves_the_workspace_by_dots_is_denied(house: House) -> None:
     outside = house.home / "notes"
     for given in ("../notes", "src/../../notes"):
-        write = Access("write", "Write", writes=(outside,), operation="write", given=given)
+        write = Access("write", "Write", writes=(outside,), operation="write", named_path=given)
         assert house.decide(write, "all").verdict == "deny"
-    assert house.decide(Access("read", "Read", reads=(outside,), operation="read", given="../notes")).verdict == "deny"
+    assert (
+        house.decide(Access("read", "Read", reads=(outside,), operation="read", named_path="../notes")).verdict
+        == "deny"
+    )
     for given in (str(outside), "~/notes"):
-        assert house.decide(Access("read", "Read", reads=(outside,), operation="read", given=given)).verdict == "ask"
-    inside = Access("write", "Write", writes=(house.workspace / "a",), operation="write", given="src/../a")
+        assert (
+            house.decide(Access("read", "Read", reads=(outside,), operation="read", named_path=given)).verdict == "ask"
+        )
+    inside = Access("write", "Write", writes=(house.workspace / "a",), operation="write", named_path="src/../a")
     assert house.decide(inside).verdict == "ask"
 
 
@@ -470,7 +475,9 @@ def test_a_write_through_a_link_out_of_the_workspace_is_denied_in_every_mode(hou
     outside.mkdir()
     (house.workspace / "out").symlink_to(outside)
     (house.workspace / "inner").symlink_to(house.workspace)
-    write = Access("write", "Write", writes=(outside / "new.txt",), operation="write", given="out/new.txt")
+    write = Access("write", "Write", writes=(outside / "new.txt",), operation="write", named_path="out/new.txt")
     assert [house.decide(write, mode).verdict for mode in ("ask", "edits", "all")] == ["deny"] * 3
-    inside = Access("write", "Write", writes=(house.workspace / "new.txt",), operation="write", given="inner/new.txt")
+    inside = Access(
+        "write", "Write", writes=(house.workspace / "new.txt",), operation="write", named_path="inner/new.txt"
+    )
     assert house.decide(inside).verdict == "ask"

@@ -178,7 +178,7 @@ class Forgetter:
         for _, background in self._background(plan):
             if background.is_running:
                 raise AgentBusy(
-                    f"Nothing was forgotten: background command {background.shown.id} of the conversation still runs. "
+                    f"Nothing was forgotten: background command {background.record.id} of the conversation still runs. "
                     "Stop it first (errand background)."
                 )
 
@@ -186,7 +186,7 @@ class Forgetter:
         for commands, background in tuple(self._background(plan)):
             commands.forget(background)
             self._log.publish(
-                BackgroundUpdate(conversation_id=background.shown.conversation_id, commands=commands.commands())
+                BackgroundUpdate(conversation_id=background.record.conversation_id, commands=commands.commands())
             )
 
     async def _begin(self, plan: ForgetPlan, files: frozenset[str], by: str) -> None:

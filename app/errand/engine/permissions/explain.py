@@ -60,9 +60,9 @@ def explain_path(path: str, folder: str, private: Path, out: TextIO, *, writes: 
         return
     real = Path(real_path(os.path.join(folder, os.path.expanduser(path))))
     if writes:
-        access = Access("write", path, writes=(real,), operation="write", given=path)
+        access = Access("write", path, writes=(real,), operation="write", named_path=path)
     else:
-        access = Access("read", path, reads=(real,), operation="read", given=path)
+        access = Access("read", path, reads=(real,), operation="read", named_path=path)
     out.write(explanation(decide(access, Path(folder), "ask", frozenset(), private)) + "\n")
     out.write(f"path    {printable(str(real))}\n{_WITHOUT_RULES}")
 

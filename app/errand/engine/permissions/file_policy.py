@@ -19,12 +19,12 @@ def judge_files(access: Access, layout: FolderLayout) -> Finding:
         return ask("tool", "not known to be harmless")
     findings = [judge_path("write", str(path), layout.workspace, layout, False) for path in access.writes]
     findings += [_of_read(str(path), layout) for path in access.reads]
-    if access.operation == "read" and access.given in OPEN_FILES and len(findings) == 1:
-        return Finding("allow", "path", f"{access.given} only says what kind of system this is")
-    if access.given:  # the name may mean more than the file to which it leads
-        named = judge_path("write" if access.writes else "read", access.given, layout.workspace, layout, False)
+    if access.operation == "read" and access.named_path in OPEN_FILES and len(findings) == 1:
+        return Finding("allow", "path", f"{access.named_path} only says what kind of system this is")
+    if access.named_path:  # the name may mean more than the file to which it leads
+        named = judge_path("write" if access.writes else "read", access.named_path, layout.workspace, layout, False)
         findings += [named] if named.verdict == "deny" or named.risk == "high" else []
-    names = [_below_workspace(name, layout) for name in (access.given, *map(str, access.writes))]
+    names = [_below_workspace(name, layout) for name in (access.named_path, *map(str, access.writes))]
     if access.writes and (name := next(filter(_is_hidden_in_part, names), None)):
         findings.append(ask("path", f"its name has characters that cannot be seen: {argument_text(name)}", "high"))
     decisive = strictest(sorted(findings, key=lambda finding: _RISKS.index(finding.risk), reverse=True))
@@ -59,7 +59,7 @@ def denied_folder(access: Access, denied: Iterable[GrantedCall]) -> str | None:
         if call.folder is None:
             continue
         paths = access.writes if call.operation == "write" else (*access.writes, *access.reads)
-        names = (access.given,) if access.given in OPEN_FILES and call.operation != "write" else ()
+        names = (access.named_path,) if access.named_path in OPEN_FILES and call.operation != "write" else ()
         if any(is_below(str(path), call.folder) for path in (*paths, *names)):
             return call.folder
         is_searched = call.operation != "write" and access.operation == "search"

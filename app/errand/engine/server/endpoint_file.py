@@ -29,10 +29,10 @@ def write_endpoint(file: Path, endpoint: Endpoint) -> None:
 def remove_endpoint(file: Path, instance_id: str) -> None:
     """Remove the file unless another engine has replaced it."""
     try:
-        found = msgspec.json.decode(read_regular(file, _MAX_FILE_BYTES), type=Endpoint)
+        current = msgspec.json.decode(read_regular(file, _MAX_FILE_BYTES), type=Endpoint)
     except (OSError, msgspec.DecodeError):
         return
-    if found.instance_id == instance_id:
+    if current.instance_id == instance_id:
         file.unlink(missing_ok=True)
 
 

@@ -61,20 +61,20 @@ class IdempotentCommands:
     async def once(self, command: ClientCommand, work: Callable[[], Awaitable[bytes]]) -> bytes:
         """The result of `work`, which runs only if this command never ran. An error of `work` is not stored."""
         key = (command.client_id, command.stored_id)
-        known = self._running.get(key)
-        if known is None:
+        running = self._running.get(key)
+        if running is None:
             if len(self._running) >= _MAX_RUNNING_COMMANDS:
                 raise Busy("Too many commands are under way. Try again shortly.")
             task = asyncio.get_running_loop().create_task(self._run(command, work), name=f"command {command.method}")
-            known = self._running[key] = _RunningCommand(command.method, task)
+            running = self._running[key] = _RunningCommand(command.method, task)
             task.add_done_callback(lambda task: self._on_done(key, task))
         else:
-            _check(command, known.method)
-        return await asyncio.shield(known.task)
+            _check(command, running.method)
+        return await asyncio.shield(running.task)
 
     async def wait_running(self, seconds: float) -> None:
         """Wait for running commands, at most `seconds`."""
-        running = [one.task for one in self._running.values() if not one.task.done()]
+        running = [command.task for command in self._running.values() if not command.task.done()]
         if not running:
             return
         _, late = await asyncio.wait(running, timeout=seconds)

@@ -66,8 +66,10 @@ class ClientSession:
         return await login.added_to(self.environment, wait=wait) if self.is_from_desktop else self.environment
 
     def on_event(self, record: EventRecord, frame: Frame) -> None:
-        covering = [one for one in self._subscriptions.values() if _is_undelivered(one, record)]
-        if any(one.live for one in covering):
+        covering = [
+            subscription for subscription in self._subscriptions.values() if _is_undelivered(subscription, record)
+        ]
+        if any(subscription.live for subscription in covering):
             self._send(frame)
         elif covering and len(self._held_events) < _MAX_HELD_EVENTS:
             self._held_events.append(_HeldEvent(record, frame))
@@ -76,7 +78,10 @@ class ClientSession:
 
     def on_delta(self, delta: Delta, data: bytes) -> None:
         scopes = (ALL, delta.conversation_id)
-        if any(one.live and one.detail == "full" and one.scope in scopes for one in self._subscriptions.values()):
+        if any(
+            subscription.live and subscription.detail == "full" and subscription.scope in scopes
+            for subscription in self._subscriptions.values()
+        ):
             self.outbox.put(MessageKind.DELTA, data)
 
     def follow(self, subscription: Subscription) -> None:
@@ -92,11 +97,11 @@ class ClientSession:
         The last version sent of any object is its newest state, even if other subscriptions have sent some records.
         Returns None and sends nothing if the records would fill the queue: a snapshot is shorter then.
         """
-        others = [one for one in self._subscriptions.values() if one is not subscription and one.live]
+        others = [other for other in self._subscriptions.values() if other is not subscription and other.live]
         missed = [record for record in records if subscription.covers(record.event)]
         # Records that another scope had in its snapshot are outdated: send them only together with all later ones.
-        if not any(_was_delivered(one, record) for one in others for record in missed):
-            missed = [record for record in missed if not any(_is_undelivered(one, record) for one in others)]
+        if not any(_was_delivered(other, record) for other in others for record in missed):
+            missed = [record for record in missed if not any(_is_undelivered(other, record) for other in others)]
         if len(missed) > self.outbox.free_messages // 2:
             return None
         for record in missed:

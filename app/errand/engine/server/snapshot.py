@@ -26,8 +26,8 @@ async def snapshot(database: Database, subscription: Subscription) -> Snapshot:
 
 def with_running_tasks(made: Snapshot, running: Iterable[Task], why: str) -> Snapshot:
     """The stored state, with tasks in their in-memory state while nothing can be saved and tasks are paused."""
-    shown = {task.id: task for task in running}
-    tasks = tuple(shown.get(task.id) or _as_interrupted(task, why) for task in made.tasks)
+    by_id = {task.id: task for task in running}
+    tasks = tuple(by_id.get(task.id) or _as_interrupted(task, why) for task in made.tasks)
     return msgspec.structs.replace(made, tasks=tasks)
 
 
@@ -56,9 +56,9 @@ async def _one_conversation(database: Database, subscription: Subscription) -> S
         raise NotFound(f"There is no conversation {subscription.scope!r}.")
     tasks = (await database.tasks.page(limit=_RECENT_TASKS, conversation_id=conversation.id)).tasks
     agents = await database.agents.list(conversation.id)
-    shown = next((agent for agent in agents if agent.id == subscription.agent_id), first_agent(agents))
+    agent = next((agent for agent in agents if agent.id == subscription.agent_id), first_agent(agents))
     # A tree without agents shows the newest branch.
-    leaf_id = shown.head_id if shown is not None else await database.nodes.newest(conversation.id)
+    leaf_id = agent.head_id if agent is not None else await database.nodes.newest(conversation.id)
     if leaf_id is not None and subscription.detail == "full":
         nodes, has_more = await database.nodes.branch(leaf_id, limit=_NODES)
     else:

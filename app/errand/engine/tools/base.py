@@ -31,11 +31,11 @@ class ParallelWhere:
 class Access:
     """The effects of a call, which the policy checks before it runs.
 
-    Paths are as the tool will use them: absolute, with `..` and links resolved; `given` is the path as the call names
-    it. `command` is the exact command line; `text` describes the call in plain words; `preview` shows its effect (the
-    diff of a write) and `edits` the same as data. `operation` is the tool's action. `basis` is a fingerprint of the
-    files this was made from: if it differs later, approval is required again. `is_partial`: the preview does not show
-    the whole change. `content` is a fingerprint of the call's arguments.
+    Paths are as the tool will use them: absolute, with `..` and links resolved; `named_path` is the path as the call
+    names it. `command` is the exact command line; `text` describes the call in plain words; `preview` shows its effect
+    (the diff of a write) and `edits` the same as data. `operation` is the tool's action. `basis` is a fingerprint of
+    the files this was made from: if it differs later, approval is required again. `is_partial`: the preview does not
+    show the whole change. `content` is a fingerprint of the call's arguments.
 
     A call of another kind sets one of these: `address` is the URL that it opens or, with a higher tier than `read`, the
     page that it acts on; `code` is source code that it runs in the sandbox or, with an `address`, in that page, in
@@ -60,7 +60,7 @@ class Access:
     basis: str = ""
     is_partial: bool = False
     content: str = ""
-    given: str = ""
+    named_path: str = ""
     address: str = ""
     code: str = ""
     language: str = ""

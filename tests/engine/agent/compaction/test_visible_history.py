@@ -62,7 +62,7 @@ def test_kept_results_and_calls_stay_together() -> None:
     path = (said("u1", "one"), *step(1), *step(2), said("u2", "two"), summary("s", "u2"), said("u3", "three"))
     for kept in ("t2", "a2"):
         first, one, call, result, two, last = visible_messages(path, (kept,), tuple)
-        assert isinstance(first, SummaryMessage) and first.kept == 4
+        assert isinstance(first, SummaryMessage) and first.kept_count == 4
         assert (one, two) == (user_text("one"), user_text("two"))
         assert isinstance(call, AssistantMessage) and isinstance(result, ToolResultMessage)
         assert [one.id for one in call.tool_calls] == [result.tool_call_id] == ["call2"]
@@ -132,7 +132,7 @@ async def test_very_long_branch_is_read_from_its_end_with_kept_entries_and_summa
     whole = await recent_path(database.nodes, "s", ("u1",))
     assert [node.id for node in whole][:3] == ["u0", "u1", "u3"]
     history = visible_history(whole, ("u1",))
-    assert history.summary is not None and [node.id for node in history.kept] == ["u0", "u1", "u3"]
-    assert [length_of((node,)) < 5_000 for node in history.kept] == [True, False, True]
+    assert history.summary is not None and [node.id for node in history.kept_nodes] == ["u0", "u1", "u3"]
+    assert [length_of((node,)) < 5_000 for node in history.kept_nodes] == [True, False, True]
     assert history.is_cut
     await database.close()

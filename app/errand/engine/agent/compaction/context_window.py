@@ -264,11 +264,11 @@ def _with_person_room(history: VisibleHistory, kept: Collection[str], room: int)
 
     The summary may have been made for a model that reads more.
     """
-    others = [node for node in history.kept if is_order(node) and node.id not in kept]
+    others = [node for node in history.kept_nodes if is_order(node) and node.id not in kept]
     messages = kept_messages(others, room)
     dropped = {node.id for node in others} - messages.keys()
-    entries = tuple(messages.get(node.id, node) for node in history.kept if node.id not in dropped)
-    return replace(history, kept=entries), max(0, room - length_of(messages.values()))
+    entries = tuple(messages.get(node.id, node) for node in history.kept_nodes if node.id not in dropped)
+    return replace(history, kept_nodes=entries), max(0, room - length_of(messages.values()))
 
 
 def _characters(request: ModelRequest) -> int:

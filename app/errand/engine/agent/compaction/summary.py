@@ -71,8 +71,8 @@ def summary_input(history: VisibleHistory, room: int, person_room: int = DEFAULT
         first -= 1
     older = tuple(node for step in steps[:first] for node in step)
     earlier = len(history.summary.text) if history.summary is not None else 0
-    stay = length_of(kept_messages((*history.kept, *older), person_room).values())
-    stayed = length_of(node for node in history.kept if is_order(node))
+    stay = length_of(kept_messages((*history.kept_nodes, *older), person_room).values())
+    stayed = length_of(node for node in history.kept_nodes if is_order(node))
     return SummaryInput(history.summary, older, earlier + length_of(older) + stayed - stay, person_room)
 
 

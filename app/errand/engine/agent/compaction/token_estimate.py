@@ -69,7 +69,7 @@ def request_sizes(request: ModelRequest) -> tuple[PartSize, ...]:
 def _sizes(request: ModelRequest) -> tuple[PartSize, ...]:
     first = request.messages[0] if request.messages else None
     summary = (first,) if isinstance(first, SummaryMessage) else ()
-    after = len(summary) + (first.kept if isinstance(first, SummaryMessage) else 0)
+    after = len(summary) + (first.kept_count if isinstance(first, SummaryMessage) else 0)
     size = _size_of_messages(request.messages, after)
     parts = (
         PartSize("system", len(request.system_prompt), 1),
@@ -94,13 +94,13 @@ class _MessageSize:
 
 
 def _size_of_messages(messages: tuple[ModelMessage, ...], after: int) -> _MessageSize:
-    known, before = _message_sizes.find(messages) or (0, None)
+    known_count, before = _message_sizes.find(messages) or (0, None)
     if before is None or before.after != after:
         count, before = after, _MessageSize(after)
     else:
-        count = known
+        count = known_count
     new = messages[count:]
-    results = [characters_of(one) for one in new if isinstance(one, ToolResultMessage)]
+    results = [characters_of(message) for message in new if isinstance(message, ToolResultMessage)]
     history = sum(map(characters_of, new)) - sum(results)
     size = _MessageSize(
         after,
@@ -109,7 +109,7 @@ def _size_of_messages(messages: tuple[ModelMessage, ...], after: int) -> _Messag
         before.results + sum(results),
         before.calls + len(results),
     )
-    _message_sizes.put(messages, size, covered=known)
+    _message_sizes.put(messages, size, covered=known_count)
     return size
 
 
@@ -124,18 +124,18 @@ def _part(part: ContextPart, sizes: Iterable[int]) -> PartSize:
 
 def before_turn(path: Sequence[Node], task_id: str, turn: int) -> tuple[Node, ...]:
     """The nodes before a turn's reply; empty if the reply is on another branch."""
-    place = next(
+    reply_index = next(
         (i for i, node in enumerate(path) if (node.role, node.task_id, node.turn) == ("assistant", task_id, turn)), 0
     )
-    return tuple(path[:place])
+    return tuple(path[:reply_index])
 
 
 def largest_of(
     path: Sequence[Node], kept: Collection[str], count: int, tokens_a_character: float
 ) -> tuple[ContextItem, ...]:
     history = visible_history(path, kept)
-    kept_ids = {node.id for node in history.kept}
-    sized = ((length_of((node,)), node) for node in (*history.kept, *history.rest))
+    kept_ids = {node.id for node in history.kept_nodes}
+    sized = ((length_of((node,)), node) for node in (*history.kept_nodes, *history.rest))
     largest = heapq.nlargest(count, sized, key=lambda one: one[0])
     return tuple(
         ContextItem(

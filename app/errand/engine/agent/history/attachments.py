@@ -95,7 +95,7 @@ class Attachments:
 
     async def keep(self, pictures: Sequence[Image]) -> tuple[UserContent, ...]:
         """The pictures of a tool as stored files; a text in the place of what is no picture or too large."""
-        return await asyncio.to_thread(lambda: tuple(_keep(one, self._folder) for one in pictures))
+        return await asyncio.to_thread(lambda: tuple(_keep(picture, self._folder) for picture in pictures))
 
     def blocks(self, text: str, attachments: tuple[str, ...]) -> tuple[Block, ...]:
         """The blocks of a user message. A file's size is 0 (unknown) if it was accepted long ago."""
@@ -121,11 +121,11 @@ class ResultPictures(Feature):
         if not pictures:
             return result
         texts = [block for block in result.content if isinstance(block, Text)]
-        kept: tuple[UserContent, ...] = await self._attachments.keep(pictures[:_MAX_PICTURES_PER_CALL])
+        stored: tuple[UserContent, ...] = await self._attachments.keep(pictures[:_MAX_PICTURES_PER_CALL])
         if (more := len(pictures) - _MAX_PICTURES_PER_CALL) > 0:
             texts.append(Text(f"\n[{more} more pictures are not shown: at most {_MAX_PICTURES_PER_CALL} of one call.]"))
-        remarks = [Text(f"\n{block.text}") for block in kept if isinstance(block, Text)]
-        return replace(result, content=(*texts, *remarks, *(block for block in kept if isinstance(block, Image))))
+        remarks = [Text(f"\n{block.text}") for block in stored if isinstance(block, Text)]
+        return replace(result, content=(*texts, *remarks, *(block for block in stored if isinstance(block, Image))))
 
 
 def _head_of(path: Path) -> bytes:
@@ -190,20 +190,20 @@ def _keep(picture: Image, folder: Path) -> UserContent:
     if len(data) > _MAX_PICTURE_BYTES:
         return Text(f"[A picture was here{named}; it has more than {_MAX_PICTURE_BYTES // 2**20} MB.]")
     clean_name = redact(picture.name)
-    words = "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in clean_name)
-    stem = words.removesuffix(_EXTENSIONS[kind])[:_MAX_NAME_LENGTH].strip("-.") or "picture"
+    safe_name = "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in clean_name)
+    stem = safe_name.removesuffix(_EXTENSIONS[kind])[:_MAX_NAME_LENGTH].strip("-.") or "picture"
     name = clean_name[:_MAX_NAME_LENGTH] or "Picture"
     return Image(kind, "", str(_copied(data, folder, stem + _EXTENSIONS[kind])), name)
 
 
 def _copied(data: bytes, folder: Path, name: str) -> Path:
-    kept = folder / hashlib.sha256(data).hexdigest()[:32] / name
-    if kept.exists():
-        os.utime(kept.parent)  # new mtime: cleanup must not remove it before its message is stored
+    file = folder / hashlib.sha256(data).hexdigest()[:32] / name
+    if file.exists():
+        os.utime(file.parent)  # new mtime: cleanup must not remove it before its message is stored
     else:
-        make_folder(kept.parent)
-        write_atomically(kept, data)
-    return kept
+        make_folder(file.parent)
+        write_atomically(file, data)
+    return file
 
 
 async def load_images(messages: Sequence[Message]) -> Sequence[ModelMessage]:
@@ -211,12 +211,12 @@ async def load_images(messages: Sequence[Message]) -> Sequence[ModelMessage]:
 
     Of the images in tool results only the newest are sent, since models accept a limited number.
     """
-    known = await to_model_messages(messages)
-    count, _ = _without_images.find(known) or (0, None)
-    if any(_is_stored(block) for message in known[count:] for block in message.content):
-        return await asyncio.to_thread(_with_images, known)
-    _without_images.put(known, None, covered=count)
-    return known
+    model_messages = await to_model_messages(messages)
+    count, _ = _without_images.find(model_messages) or (0, None)
+    if any(_is_stored(block) for message in model_messages[count:] for block in message.content):
+        return await asyncio.to_thread(_with_images, model_messages)
+    _without_images.put(model_messages, None, covered=count)
+    return model_messages
 
 
 def _is_stored(block: UserContent | AssistantContent) -> bool:

@@ -26,20 +26,20 @@ _LONG = 500
 
 @dataclass(frozen=True, slots=True)
 class SummaryMessage(UserMessage):
-    """A summary as a model message; `kept`: number of messages after it that are older, kept entries."""
+    """A summary as a model message; `kept_count`: number of messages after it that are older, kept entries."""
 
-    kept: int = 0
+    kept_count: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class VisibleHistory:
-    """`kept` and `rest` are entries in branch order; without a summary all of them are in `rest`.
+    """`kept_nodes` and `rest` are entries in branch order; without a summary all of them are in `rest`.
 
-    `kept` are the older messages of the person too. `is_cut`: some of `rest` are left out.
+    `kept_nodes` are the older messages of the person too. `is_cut`: some of `rest` are left out.
     """
 
     summary: SummaryBlock | None
-    kept: tuple[Node, ...]
+    kept_nodes: tuple[Node, ...]
     rest: tuple[Node, ...]
     is_cut: bool = False
 
@@ -48,9 +48,9 @@ class VisibleHistory:
         rest = (*notice, *messages_of(to_messages(self.rest)))
         if self.summary is None:
             return rest
-        originals = messages_of(to_messages(self.kept))
+        originals = messages_of(to_messages(self.kept_nodes))
         summary = Text(f"{prompt_text('summarised')}\n\n{self.summary.text}")
-        return (SummaryMessage((summary,), kept=len(originals)), *originals, *rest)
+        return (SummaryMessage((summary,), kept_count=len(originals)), *originals, *rest)
 
 
 async def recent_path(nodes: NodeStore, leaf_id: str | None, kept: Collection[str]) -> tuple[Node, ...]:

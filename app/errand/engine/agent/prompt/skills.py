@@ -133,7 +133,9 @@ def find_skills(workspace: Path | None, home: Path, disabled: Collection[str] = 
 
 
 def skills_part(context: PromptContext) -> PromptPart | None:
-    """If two skills share a name, the nearest wins: the workspace, then its parent folders, then the user's own.
+    """Return the part that lists the skills.
+
+    If two share a name, the nearest wins: the workspace, then its parent folders, then the user's own.
 
     Skills that a person switched off are left out, and those of a workspace that nobody has trusted as they are.
     """

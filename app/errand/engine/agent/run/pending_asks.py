@@ -44,7 +44,7 @@ DECIDED = "a decision made elsewhere"
 
 
 def can_be_asked(task: Task) -> bool:
-    """Whether a user answers asks other than approvals: limits and repeated calls."""
+    """True if a user answers asks other than approvals: limits and repeated calls."""
     return task.attended and task.approve != "never"
 
 

@@ -55,8 +55,8 @@ async def list_asks(services: Services, session: ClientSession, params: AskListP
 
 async def list_grants(services: Services, session: ClientSession, params: GrantListParams) -> GrantListResult:
     grants = services.database.grants
-    found = await (grants.all() if params.revoked else grants.valid())
-    return GrantListResult(grants=found, unreadable=await grants.count_unreadable())
+    listed = await (grants.all() if params.revoked else grants.valid())
+    return GrantListResult(grants=listed, unreadable=await grants.count_unreadable())
 
 
 async def revoke(services: Services, session: ClientSession, params: GrantRevokeParams) -> GrantRevokeResult:
@@ -71,13 +71,13 @@ async def revoke(services: Services, session: ClientSession, params: GrantRevoke
 
 
 async def add(services: Services, session: ClientSession, params: GrantAddParams) -> GrantAddResult:
-    made = await made_grants(params.rules, session.client_name, services.grants, services.database)
-    known = {grant.id for grant in services.grants.all()}
-    for grant in made:
-        if grant.id not in known:
+    new_grants = await made_grants(params.rules, session.client_name, services.grants, services.database)
+    existing_ids = {grant.id for grant in services.grants.all()}
+    for grant in new_grants:
+        if grant.id not in existing_ids:
             services.grants.add(grant)
             services.log.publish(GrantUpdate(grant=grant))
-    return GrantAddResult(grants=made)
+    return GrantAddResult(grants=new_grants)
 
 
 async def covered(services: Services, session: ClientSession, params: GrantCoveredParams) -> GrantCoveredResult:
@@ -86,11 +86,11 @@ async def covered(services: Services, session: ClientSession, params: GrantCover
     if params.rule is not None:
         grant = await draft_grant(params.rule, services.database)
     else:
-        found = await services.database.grants.get(params.grant_id or "")
-        if found is None:
+        stored = await services.database.grants.get(params.grant_id or "")
+        if stored is None:
             raise NotFound(f"There is no grant {params.grant_id!r}.")
         # What it would decide, whether it has ended or not.
-        grant = msgspec.structs.replace(found, expires_at=None, revoked_at=None)
+        grant = msgspec.structs.replace(stored, expires_at=None, revoked_at=None)
     return await covered_calls(grant, params.most, services.database, services.paths)
 
 

@@ -25,30 +25,30 @@ async def list_commands(
     services: Services, session: ClientSession, params: BackgroundListParams
 ) -> BackgroundListResult:
     if params.conversation_id is None:
-        found = services.tools.sessions.all_of(BackgroundCommands)
+        lists = services.tools.sessions.all_of(BackgroundCommands)
     else:
-        one = services.tools.sessions.find(params.conversation_id, BackgroundCommands)
-        found = (one,) if one is not None else ()
-    return BackgroundListResult(commands=tuple(command for one in found for command in one.commands()))
+        own = services.tools.sessions.find(params.conversation_id, BackgroundCommands)
+        lists = (own,) if own is not None else ()
+    return BackgroundListResult(commands=tuple(command for commands in lists for command in commands.commands()))
 
 
 async def output(services: Services, session: ClientSession, params: BackgroundOutputParams) -> BackgroundOutputResult:
-    commands, one = _found(services, params.conversation_id, params.id)
-    text, size, next_offset = commands.piece(one, params.offset)
+    commands, command = _found(services, params.conversation_id, params.id)
+    text, size, next_offset = commands.piece(command, params.offset)
     return BackgroundOutputResult(text=text, size=size, next_offset=next_offset)
 
 
 async def stop(services: Services, session: ClientSession, params: BackgroundStopParams) -> BackgroundCommandResult:
-    commands, one = _found(services, params.conversation_id, params.id)
-    return BackgroundCommandResult(command=await commands.stop(one, session.client_name))
+    commands, command = _found(services, params.conversation_id, params.id)
+    return BackgroundCommandResult(command=await commands.stop(command, session.client_name))
 
 
 async def type_input(
     services: Services, session: ClientSession, params: BackgroundInputParams
 ) -> BackgroundCommandResult:
-    commands, one = _found(services, params.conversation_id, params.id)
-    commands.type(one, typed(params.text, params.keys))
-    return BackgroundCommandResult(command=commands.describe(one))
+    commands, command = _found(services, params.conversation_id, params.id)
+    commands.type(command, typed(params.text, params.keys))
+    return BackgroundCommandResult(command=commands.describe(command))
 
 
 def _found(services: Services, conversation_id: str, number: str) -> tuple[BackgroundCommands, Background]:

@@ -83,17 +83,17 @@ def shares(parts: tuple[PartSize, ...], used: int) -> tuple[ContextShare, ...]:
 
 def prompt_shares(parts: tuple[PromptPart, ...], used: int) -> tuple[PromptShare, ...]:
     """The same for the non-empty parts of a system prompt."""
-    shown = [part for part in parts if part.text]
-    tokens = _divided(used, [len(part.text) for part in shown])
+    filled = [part for part in parts if part.text]
+    tokens = _divided(used, [len(part.text) for part in filled])
     return tuple(
         PromptShare(part=part.name, tokens=share, sources=part.sources)
-        for part, share in zip(shown, tokens, strict=True)
+        for part, share in zip(filled, tokens, strict=True)
     )
 
 
-def _divided(whole: int, lengths: Sequence[int]) -> list[int]:
+def _divided(total: int, lengths: Sequence[int]) -> list[int]:
     """Divide a whole number in proportion to the lengths; the shares add up to it."""
-    upto = [round(whole * passed / max(1, sum(lengths))) for passed in accumulate(lengths)]
+    upto = [round(total * passed / max(1, sum(lengths))) for passed in accumulate(lengths)]
     return [share - before for before, share in pairwise((0, *upto))]
 
 
@@ -113,9 +113,13 @@ async def _largest(services: Services, task: Task, sent: SentTurn, count: int) -
     if agent is None or agent.head_id is None or conversation is None or not sent.parts:
         return ()
     path = await recent_path(services.database.nodes, agent.head_id, conversation.kept)
-    whole = sum(part.characters for part in sent.parts)
+    characters = sum(part.characters for part in sent.parts)
     return await asyncio.to_thread(
-        largest_of, before_turn(path, task.id, sent.turn), conversation.kept, count, (sent.input_tokens or 0) / whole
+        largest_of,
+        before_turn(path, task.id, sent.turn),
+        conversation.kept,
+        count,
+        (sent.input_tokens or 0) / characters,
     )
 
 
@@ -127,20 +131,20 @@ async def get(services: Services, session: ClientSession, params: PromptGetParam
     personality = await services.database.personalities.get(params.personality_id or ASSISTANT.id)
     if personality is None:
         raise NotFound(f"There is no personality {params.personality_id!r}.")
-    given = params.workspace or ""
-    workspace = await in_workspace(Path(given), lambda: _workspace(given))
+    path = params.workspace or ""
+    workspace = await in_workspace(Path(path), lambda: _workspace(path))
     mode = "chat" if params.chat else "auto"
     facts = await services.facts.for_task(workspace)
     return PromptGetResult(parts=await current_parts(personality.system_prompt, workspace, mode, services.paths, facts))
 
 
-def _workspace(given: str) -> Path:
-    folder = Path(given)
+def _workspace(path: str) -> Path:
+    folder = Path(path)
     if not folder.is_absolute() or not folder.is_dir():
-        raise InvalidParams(f"workspace: {given!r} is no folder. Name the one to work in by its absolute path.")
+        raise InvalidParams(f"workspace: {path!r} is no folder. Name the one to work in by its absolute path.")
     real = folder.resolve()
     if not is_text(str(real)):
-        raise InvalidParams(f"workspace: {given!r} leads to a folder whose name is not UTF-8. Rename that folder.")
+        raise InvalidParams(f"workspace: {path!r} leads to a folder whose name is not UTF-8. Rename that folder.")
     return real
 
 

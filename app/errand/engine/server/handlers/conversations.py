@@ -60,8 +60,8 @@ async def list_conversations(
     )
     if not params.with_tasks:
         return page
-    newest = [await services.database.tasks.newest(1, one.id) for one in page.conversations]
-    return msgspec.structs.replace(page, tasks=tuple(task for found in newest for task in found))
+    newest = [await services.database.tasks.newest(1, conversation.id) for conversation in page.conversations]
+    return msgspec.structs.replace(page, tasks=tuple(task for tasks in newest for task in tasks))
 
 
 async def get(services: Services, session: ClientSession, params: ConversationGetParams) -> ConversationGetResult:
@@ -81,8 +81,8 @@ async def nodes(services: Services, session: ClientSession, params: Conversation
         leaf_id = await services.database.trees.newest_leaf(leaf_id)
     page, has_more = await services.database.nodes.branch(leaf_id, limit, params.before_id)
     forks = await services.database.trees.forks(page)
-    shown = (with_displays(services.log.deltas.with_text_so_far(node)) for node in page)
-    return ConversationNodesResult(nodes=tuple(shown), has_more=has_more, forks=forks)
+    current = (with_displays(services.log.deltas.with_text_so_far(node)) for node in page)
+    return ConversationNodesResult(nodes=tuple(current), has_more=has_more, forks=forks)
 
 
 async def tree(services: Services, session: ClientSession, params: ConversationTreeParams) -> ConversationTreeResult:
@@ -154,30 +154,30 @@ async def change(
 
 
 async def _check_change(services: Services, params: ConversationChangeParams) -> None:
-    found = await _find(services, params.conversation_id)
+    conversation = await _find(services, params.conversation_id)
     if params.title is not None and not 1 <= len(params.title.strip()) <= _MAX_TITLE_LENGTH:
         raise InvalidParams(f"title: a text of 1 to {_MAX_TITLE_LENGTH} characters.")
     for node_id in (params.keep_node_id, params.release_node_id):
         if node_id is not None:
-            await _check_node(services, found.id, node_id)
+            await _check_node(services, conversation.id, node_id)
     if params.turn_taking is not None:
-        await _check_turns(services, found.id, params.turn_taking)
+        await _check_turns(services, conversation.id, params.turn_taking)
 
 
 def _kept(old: tuple[str, ...], params: ConversationChangeParams) -> tuple[str, ...]:
-    kept = tuple(node_id for node_id in old if node_id != params.release_node_id)
-    if params.keep_node_id is None or params.keep_node_id in kept:
-        return kept
-    if len(kept) >= _MAX_KEPT_NODES:
+    node_ids = tuple(node_id for node_id in old if node_id != params.release_node_id)
+    if params.keep_node_id is None or params.keep_node_id in node_ids:
+        return node_ids
+    if len(node_ids) >= _MAX_KEPT_NODES:
         raise InvalidParams(f"keepNodeId: {_MAX_KEPT_NODES} messages of this conversation are kept; release one first.")
-    return (*kept, params.keep_node_id)
+    return (*node_ids, params.keep_node_id)
 
 
 async def _find(services: Services, conversation_id: str) -> Conversation:
-    found = await services.database.conversations.get(conversation_id)
-    if found is None:
+    conversation = await services.database.conversations.get(conversation_id)
+    if conversation is None:
         raise NotFound(f"There is no conversation {conversation_id!r}.")
-    return found
+    return conversation
 
 
 async def _check_node(services: Services, conversation_id: str, node_id: str) -> None:

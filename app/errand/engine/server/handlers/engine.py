@@ -146,12 +146,12 @@ async def _with_snapshot(
         return await snapshot(services.database, subscription)
 
     try:
-        made = await _read_snapshot(services, subscription, read)
+        state = await _read_snapshot(services, subscription, read)
     except NotFound:
         session.unfollow(params.scope)
         raise
     session.go_live_after_reply(subscription)
-    return SubscribeResult(epoch=services.log.epoch, head=subscription.since, snapshot=made, reason=reason)
+    return SubscribeResult(epoch=services.log.epoch, head=subscription.since, snapshot=state, reason=reason)
 
 
 async def _read_snapshot(
@@ -162,10 +162,10 @@ async def _read_snapshot(
     except CannotSave:
         # Nothing is being committed; later commits follow as events.
         subscription.since = services.log.committed
-        made = await snapshot(services.database, subscription)
+        state = await snapshot(services.database, subscription)
         held = services.database.health.blocking_condition
         why = f"{held.text} {held.advice}" if held is not None else ""
-        return with_running_tasks(made, services.runner.running.shown(), why)
+        return with_running_tasks(state, services.runner.running.shown(), why)
 
 
 async def unsubscribe(services: Services, session: ClientSession, params: UnsubscribeParams) -> EmptyResult:

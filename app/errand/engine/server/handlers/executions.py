@@ -35,23 +35,25 @@ async def list_executions(
 ) -> ExecutionListResult:
     if await services.database.tasks.get(params.task_id) is None:
         raise NotFound(f"There is no task {params.task_id!r}.")
-    found = await services.database.executions.of_task(params.task_id)
+    executions = await services.database.executions.of_task(params.task_id)
     return ExecutionListResult(
-        executions=await asyncio.to_thread(lambda: tuple(_shown(one, services.paths.outputs) for one in found))
+        executions=await asyncio.to_thread(
+            lambda: tuple(_shown(execution, services.paths.outputs) for execution in executions)
+        )
     )
 
 
 async def output(services: Services, session: ClientSession, params: ExecutionOutputParams) -> ExecutionOutputResult:
-    found = await services.database.executions.get(params.execution_id)
-    if found is None or found.finished is None:
+    execution = await services.database.executions.get(params.execution_id)
+    if execution is None or execution.finished is None:
         raise NotFound(f"There is no result of a tool call {params.execution_id!r}.")
     if not 0 <= params.offset <= _MAX_OFFSET_BYTES:
         raise InvalidParams("offset: a place in the output, from 0.")
     if params.name == "text":
-        whole = found.finished.text.encode()
-        data, size = whole[params.offset :][:_PIECE], len(whole)
+        text = execution.finished.text.encode()
+        data, size = text[params.offset :][:_PIECE], len(text)
     else:
-        files = await asyncio.to_thread(_files, found.finished, services.paths.outputs)
+        files = await asyncio.to_thread(_files, execution.finished, services.paths.outputs)
         if (file := files.get(params.name)) is None:
             raise NotFound(f"No {params.name} of this call is kept apart: the text has all of it.")
         data, size = await asyncio.to_thread(_piece, file, params.offset)
@@ -100,11 +102,11 @@ def _outputs(finished: ExecutionEnd, outputs: Path) -> tuple[ExecutionOutput, ..
 def _files(finished: ExecutionEnd, outputs: Path) -> dict[OutputName, Path]:
     """The existing files of long streams. Only files in the task's folder: an imported record may name any path."""
     folder = outputs / finished.task_id
-    kept = {file.name: file for file in folder.iterdir()} if folder.parent == outputs and folder.is_dir() else {}
+    stored = {file.name: file for file in folder.iterdir()} if folder.parent == outputs and folder.is_dir() else {}
     files: dict[OutputName, Path] = {}
     for name, key in _FILES:
         path = (finished.details or {}).get(key)
-        if isinstance(path, str) and (file := kept.get(Path(path).name)) is not None:
+        if isinstance(path, str) and (file := stored.get(Path(path).name)) is not None:
             files[name] = file
     return files
 

@@ -116,7 +116,7 @@ async def list_facts(services: Services, session: ClientSession, params: MemoryF
 
 async def pin(services: Services, session: ClientSession, params: MemoryPinParams) -> MemoryPinResult:
     text = None if params.text is None else checked_text(params.text)
-    folder = await in_workspace(Path(given), lambda: _real_folder(given)) if (given := params.folder) else None
+    folder = await in_workspace(Path(path), lambda: _real_folder(path)) if (path := params.folder) else None
     if params.id is not None:
         fact = await services.facts.change(params.id, session.client_name, text=text, scope=params.scope, folder=folder)
         return MemoryPinResult(fact=fact)

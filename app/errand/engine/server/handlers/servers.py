@@ -167,7 +167,7 @@ async def list_tools(services: Services, session: ClientSession, params: McpList
 
 
 def _users(personalities: Iterable[Personality], tool: str) -> tuple[str, ...]:
-    return tuple(one.id for one in personalities if uses_tool(one.tools, tool))
+    return tuple(personality.id for personality in personalities if uses_tool(personality.tools, tool))
 
 
 async def switch(services: Services, session: ClientSession, params: ToolSwitchParams) -> EmptyResult:
@@ -185,19 +185,19 @@ async def switch(services: Services, session: ClientSession, params: ToolSwitchP
 
 
 def _switched(personality: Personality, params: ToolSwitchParams, servers: Sequence[McpServer]) -> Personality:
-    every = (*(name for name in NAMES if name != SERVICES), *(f"{SERVER_PREFIX}{one.name}" for one in servers))
-    tools = {tool.name: f"{SERVER_PREFIX}{one.name}" for one in servers for tool in one.tools}
+    every = (*(name for name in NAMES if name != SERVICES), *(f"{SERVER_PREFIX}{server.name}" for server in servers))
+    tools = {tool.name: f"{SERVER_PREFIX}{server.name}" for server in servers for tool in server.tools}
     listed = [*(personality.tools or every)]
     if SERVICES in listed:  # stands for all servers
-        listed = [name for name in listed if name != SERVICES] + [f"{SERVER_PREFIX}{one.name}" for one in servers]
-    server = tools.get(params.tool)
-    if not params.on and server in listed:  # all tools of its server but this one
-        listed.remove(server)
-        listed += [name for name, its in tools.items() if its == server]
-    wanted = [name for name in listed if name != params.tool] + ([params.tool] if params.on else [])
-    if not wanted:
+        listed = [name for name in listed if name != SERVICES] + [f"{SERVER_PREFIX}{server.name}" for server in servers]
+    its_server = tools.get(params.tool)
+    if not params.on and its_server in listed:  # all tools of its server but this one
+        listed.remove(its_server)
+        listed += [name for name, owner in tools.items() if owner == its_server]
+    chosen = [name for name in listed if name != params.tool] + ([params.tool] if params.on else [])
+    if not chosen:
         raise InvalidParams("A personality has at least one tool. Switch another one on first.")
-    return msgspec.structs.replace(personality, tools=tuple(dict.fromkeys(wanted)))
+    return msgspec.structs.replace(personality, tools=tuple(dict.fromkeys(chosen)))
 
 
 HANDLERS = (

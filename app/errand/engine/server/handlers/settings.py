@@ -63,9 +63,9 @@ async def set_key(services: Services, session: ClientSession, params: KeySetPara
 
 
 async def list_models(services: Services, session: ClientSession, params: ModelListParams) -> ModelListResult:
-    found = await services.models.router.available.list(params.refresh, params.fetch)
+    models = await services.models.router.available.list(params.refresh, params.fetch)
     chosen = services.settings.values.default_model
-    return msgspec.structs.replace(found, default=chosen) if chosen else found
+    return msgspec.structs.replace(models, default=chosen) if chosen else models
 
 
 async def test(services: Services, session: ClientSession, params: ModelTestParams) -> ModelTestResult:

@@ -119,9 +119,9 @@ async def record(services: Services, session: ClientSession, params: TaskIdParam
     ground = RecordContext(
         services.instance.version, values.max_minutes, values.max_tokens, values.summarise_at, windows
     )
-    made = await make_record(services.database, params.task_id, ground)
+    task_record = await make_record(services.database, params.task_id, ground)
     redaction = ExportRedaction(services.keys.redactor, keep_secrets=False)
-    lines = await asyncio.to_thread(lambda: tuple(map(redaction.json, made.lines())))
+    lines = await asyncio.to_thread(lambda: tuple(map(redaction.json, task_record.lines())))
     return TaskRecordResult(lines=lines)
 
 

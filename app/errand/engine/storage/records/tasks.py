@@ -79,10 +79,10 @@ class TaskStore:
         if cursor is not None:
             query = query.where(tuple_(tasks.c.started_at, tasks.c.id) < parse_cursor(cursor))
         rows = await self._reader.rows(query)
-        shown = rows[:limit]
+        page = rows[:limit]
         return TaskListResult(
-            tasks=tuple(from_json(row.body, Task) for row in shown),
-            next_cursor=cursor_at(shown[-1].started_at, shown[-1].id) if len(rows) > limit else None,
+            tasks=tuple(from_json(row.body, Task) for row in page),
+            next_cursor=cursor_at(page[-1].started_at, page[-1].id) if len(rows) > limit else None,
         )
 
     async def newest(self, limit: int, conversation_id: str) -> tuple[Task, ...]:

@@ -97,10 +97,10 @@ class TransferStore:
             yield "conversation", row.body
         for row in await self._reader.rows(_AGENTS, of):
             yield "agent", row.body
-        found = await self._reader.rows(_TASKS, of)
-        for row in found:
+        tasks = await self._reader.rows(_TASKS, of)
+        for row in tasks:
             yield "task", row.body
-        if found:
+        if tasks:
             async for record in self._of_tasks(conversation_id):
                 yield record
         async for row in self._batches(_NODES, of):

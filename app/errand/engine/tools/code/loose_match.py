@@ -39,15 +39,15 @@ def loose_places(text: str, old: str) -> list[LoosePlace]:
     starts = [0]
     for line in lines:
         starts.append(starts[-1] + len(line) + 1)
-    places: list[LoosePlace] = []
+    matches: list[LoosePlace] = []
     at, counted, index = haystack.find(needle), 0, 0
     while at >= 0:
         index += haystack.count("\n", counted, at)
         counted = at
         end = min(len(text), starts[index + len(old_lines)] - (0 if old.endswith("\n") else 1))
-        places.append(LoosePlace(index + 1, index + len(old_lines), starts[index], end, text[starts[index] : end]))
+        matches.append(LoosePlace(index + 1, index + len(old_lines), starts[index], end, text[starts[index] : end]))
         at = haystack.find(needle, at + 1)
-    return places
+    return matches
 
 
 def reindented(new: str, old: str, file_text: str) -> str:

@@ -98,7 +98,9 @@ class Code:
         path, path_as_given = self._calls.resolve(request.path, changes=True), self._calls.given(request.path)
         name = self._calls.name(path)
         if action == "create_dir":
-            return Access("write", f"Make the folder {name}", writes=(path,), operation=action, given=path_as_given)
+            return Access(
+                "write", f"Make the folder {name}", writes=(path,), operation=action, named_path=path_as_given
+            )
         basis = self._files.state(path)  # before the preview, so that a change between the two is detected
         preview = self._preview(request, path)
         return Access(
@@ -110,7 +112,7 @@ class Code:
             operation=action,
             basis=basis,
             is_partial=preview.is_partial,
-            given=path_as_given,
+            named_path=path_as_given,
         )
 
     def allow(self, call_id: str, access: Access) -> None:

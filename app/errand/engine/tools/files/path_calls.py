@@ -69,7 +69,7 @@ class PathCalls:
         text = text.format(name=self.name(resolved))
         if self._is_task_output(resolved):
             return Access("free", text)
-        return Access("read", text, reads=(resolved,), operation=operation, given=self.given(path))
+        return Access("read", text, reads=(resolved,), operation=operation, named_path=self.given(path))
 
     def allow(self, call_id: str, access: Access) -> None:
         """Permit the call exactly as described; `run` fails if its path leads elsewhere by then."""

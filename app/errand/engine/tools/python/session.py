@@ -100,7 +100,7 @@ class CodeOutcome:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _Surroundings:
     """The surroundings of a session; a task with others gets a new session."""
 
     workspace: Path
@@ -115,7 +115,7 @@ class _Process:
     writer: asyncio.StreamWriter
     mark: ProcessMark
     sandbox: CommandSandbox | None
-    place: _Place
+    surroundings: _Surroundings
     version: str
     sweep: ProcessSweep
 
@@ -216,11 +216,11 @@ class PythonSession:
 
     async def _ready(self, context: ToolContext, cancel: CancelSignal) -> str:
         """Start a process if none is there, or if this task's has to be another; the news about it."""
-        surroundings = await asyncio.to_thread(_place_of, context)
+        surroundings = await asyncio.to_thread(_surroundings_of, context)
         process = self._process
         if process is not None and process.child.exit.done():
             await self._end(_how_it_ended(process.child.exit.result()))
-        elif process is not None and process.place != surroundings:
+        elif process is not None and process.surroundings != surroundings:
             await self._end("the workspace, the network or the sandbox of the conversation changed")
         if self._process is not None:
             return ""
@@ -271,13 +271,13 @@ class PythonSession:
         await self._end(_how_it_ended(code) if end == "done" else "it could not be interrupted")
         return code
 
-    async def _started(self, context: ToolContext, place: _Place) -> _Process:
+    async def _started(self, context: ToolContext, surroundings: _Surroundings) -> _Process:
         adopt_orphans()
         interpreter = await asyncio.to_thread(find_interpreter, context.workspace, context.environment.get("PATH", ""))
         sandbox = context.sandbox.another() if context.sandbox is not None else None
         mark = marks.new_mark(new_id("session"))
         try:
-            return await self._spawned(context, place, interpreter, sandbox, mark)
+            return await self._spawned(context, surroundings, interpreter, sandbox, mark)
         except BaseException as error:
             await ProcessSweep(mark.task_id).end()
             marks.forget((mark,))
@@ -292,7 +292,12 @@ class PythonSession:
             raise
 
     async def _spawned(
-        self, context: ToolContext, place: _Place, interpreter: str, sandbox: CommandSandbox | None, mark: ProcessMark
+        self,
+        context: ToolContext,
+        surroundings: _Surroundings,
+        interpreter: str,
+        sandbox: CommandSandbox | None,
+        mark: ProcessMark,
     ) -> _Process:
         if sandbox is not None:
             await sandbox.loopback.use(sandbox)
@@ -318,7 +323,7 @@ class PythonSession:
             raise
         sweep = ProcessSweep(mark.task_id)
         sweep.limit.spared = await asyncio.to_thread(identities, (mark,))
-        return _Process(child, reader, writer, mark, sandbox, place, version, sweep)
+        return _Process(child, reader, writer, mark, sandbox, surroundings, version, sweep)
 
     async def _end(self, why: str) -> None:
         process, self._process = self._process, None
@@ -373,12 +378,12 @@ def _child_text() -> str | None:
     return _BOOT.format(text=text)
 
 
-def _place_of(context: ToolContext) -> _Place:
+def _surroundings_of(context: ToolContext) -> _Surroundings:
     if context.sandbox is None:
-        return _Place(context.workspace, None, None)
+        return _Surroundings(context.workspace, None, None)
     profile = context.sandbox.profile
     fixed = replace(profile, output_dir=Path(), denied=DeniedFolders)  # those of each task
-    return _Place(context.workspace, fixed, profile.denied())
+    return _Surroundings(context.workspace, fixed, profile.denied())
 
 
 async def _first(answer: asyncio.Task[Answer | None], timeout_s: float, cancel: CancelSignal) -> End:

@@ -89,7 +89,7 @@ class Background:
     A call waits for one with `is_awaited`. People see it as soon as it waits for input, and can type into it.
     """
 
-    shown: BackgroundCommand
+    record: BackgroundCommand
     mark: marks.ProcessMark
     child: spawn.Child
     output: _Output
@@ -104,7 +104,7 @@ class Background:
 
     @property
     def is_running(self) -> bool:
-        return self.shown.ended_at is None
+        return self.record.ended_at is None
 
 
 def _ignore(commands: tuple[BackgroundCommand, ...]) -> None:
@@ -155,12 +155,12 @@ class BackgroundCommands:
         lines = [line for line in command.output.text(data, has_more=command.is_running).split("\n") if line.strip()]
         last = "\n".join(line[-500:] for line in lines[-_LAST_LINES:])
         return msgspec.structs.replace(
-            command.shown, size=size, last_lines=last, waits_for_input=self.waits_for_input(command)
+            command.record, size=size, last_lines=last, waits_for_input=self.waits_for_input(command)
         )
 
     def waits_for_input(self, command: Background) -> bool:
         descriptor = command.child.stdout.descriptor
-        if not command.shown.terminal or not command.is_running or descriptor is None:
+        if not command.record.terminal or not command.is_running or descriptor is None:
             return False
         return terminal.is_read(descriptor, tuple(process.pid for process in termination.running((command.mark,))))
 
@@ -219,7 +219,7 @@ class BackgroundCommands:
             if isinstance(error, ConfigurationError | FolderNotAnswering | OSError | ValueError):
                 raise ToolError(f"The command could not be started: {error}") from error
             raise
-        described = BackgroundCommand(
+        record = BackgroundCommand(
             id=number,
             conversation_id=self._conversation_id,
             task_id=context.task_id,
@@ -229,7 +229,7 @@ class BackgroundCommands:
             terminal=pty,
         )
         background = self._all[number] = Background(
-            described,
+            record,
             mark,
             child,
             output,
@@ -254,14 +254,14 @@ class BackgroundCommands:
     def type(self, command: Background, data: bytes) -> None:
         """Raises `ToolError`, also if it has no terminal or does not read."""
         descriptor = command.child.stdout.descriptor
-        if not command.shown.terminal:
-            raise ToolError(f"Background command {command.shown.id} has no terminal: start it with pty.")
+        if not command.record.terminal:
+            raise ToolError(f"Background command {command.record.id} has no terminal: start it with pty.")
         if not command.is_running or descriptor is None:
-            raise ToolError(f"Background command {command.shown.id} has ended.")
+            raise ToolError(f"Background command {command.record.id} has ended.")
         try:
             written = os.write(descriptor, data)
         except OSError as error:
-            raise ToolError(f"Background command {command.shown.id} does not read its input.") from error
+            raise ToolError(f"Background command {command.record.id} does not read its input.") from error
         if written < len(data):
             raise ToolError(f"Only {written:,} of {len(data):,} bytes were typed: the command does not read them.")
 
@@ -311,7 +311,7 @@ class BackgroundCommands:
 
     def forget(self, command: Background) -> None:
         """Drop one that has ended."""
-        if self._all.pop(command.shown.id, None) is not None:
+        if self._all.pop(command.record.id, None) is not None:
             command.output.close()
             if command.is_listed:
                 self._changed()
@@ -320,8 +320,8 @@ class BackgroundCommands:
         self._is_closed = True
         for command in self._all.values():
             command.unsubscribe()
-            if command.is_running and not command.shown.stopped_by:
-                command.shown = msgspec.structs.replace(command.shown, stopped_by="the end of the conversation")
+            if command.is_running and not command.record.stopped_by:
+                command.record = msgspec.structs.replace(command.record, stopped_by="the end of the conversation")
         await self._sweep.end()
         await asyncio.gather(
             *self._stops, *(remaining.watched for remaining in self._all.values() if remaining.watched is not None)
@@ -333,8 +333,8 @@ class BackgroundCommands:
         self._all.clear()
 
     async def _end(self, command: Background, by: str) -> tuple[EndedProcess, ...]:
-        if command.is_running and not command.shown.stopped_by:
-            command.shown = msgspec.structs.replace(command.shown, stopped_by=by)
+        if command.is_running and not command.record.stopped_by:
+            command.record = msgspec.structs.replace(command.record, stopped_by=by)
         ended = await self._sweep.end(command.mark)
         if command.watched is not None:
             await asyncio.shield(command.watched)
@@ -381,19 +381,19 @@ class BackgroundCommands:
             await command.sandbox.after(has_background=False)
         if command.on_end is not None:
             await command.on_end()
-        exit_code = None if command.shown.stopped_by else code
-        command.shown = msgspec.structs.replace(command.shown, ended_at=datetime.now(UTC), exit_code=exit_code)
+        exit_code = None if command.record.stopped_by else code
+        command.record = msgspec.structs.replace(command.record, ended_at=datetime.now(UTC), exit_code=exit_code)
         command.output.finish()
         command.unsubscribe()
         if not command.is_awaited:
-            self._ended.append(ended_line(command.shown))
+            self._ended.append(ended_line(command.record))
         self._drop_old()
         self._changed()
 
     def _drop_old(self) -> None:
         ended = [command for command in self._all.values() if not command.is_running and not command.is_awaited]
         for old in ended[:-MAX_RUNNING_COMMANDS]:
-            del self._all[old.shown.id]
+            del self._all[old.record.id]
             old.output.close()
 
     def _changed(self) -> None:

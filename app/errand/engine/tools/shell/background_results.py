@@ -48,12 +48,12 @@ def found(background: BackgroundCommands, number: str) -> Background:
 
 async def started(background: BackgroundCommands, command: Background, cancel: CancelSignal) -> ToolResult:
     output = await background.new_output(command, _FIRST_S, cancel)
-    described = command.shown
+    record = command.record
     if not command.is_running:
         background.take_ended()
-        return _result(background, command, output, ended_line(described))
-    head = f"[background {described.id} runs in {described.working_dir}. {_NO_TIMEOUT}]"
-    return replace(_result(background, command, output, head), summary=f"background {described.id}")
+        return _result(background, command, output, ended_line(record))
+    head = f"[background {record.id} runs in {record.working_dir}. {_NO_TIMEOUT}]"
+    return replace(_result(background, command, output, head), summary=f"background {record.id}")
 
 
 async def finished(
@@ -79,7 +79,7 @@ async def finished(
             elif input_wait.is_over():
                 background.hand_over(command)
                 output = await background.new_output(command, 0, cancel)
-                head = f"[it waits for input, and goes on as background {command.shown.id}: {_TYPE_OR_STOP}]"
+                head = f"[it waits for input, and goes on as background {command.record.id}: {_TYPE_OR_STOP}]"
                 return replace(_result(background, command, output, head), summary="waits for input")
         if why:
             await background.stop(command, "the timeout")
@@ -93,9 +93,9 @@ async def finished(
             background.forget(command)
     if why:
         raise ToolError(f"{why}.\nOutput so far:\n{output.strip()}", why.partition(" after")[0])
-    code = command.shown.exit_code
+    code = command.record.exit_code
     text = "\n".join(part for part in (output.strip() or "(no output)", exit_remark(code or 0)) if part)
-    seconds = (command.shown.ended_at - command.shown.started_at).total_seconds() if command.shown.ended_at else 0.0
+    seconds = (command.record.ended_at - command.record.started_at).total_seconds() if command.record.ended_at else 0.0
     details: JsonObject = {"stdout": output, "exit_code": code, "duration_ms": round(seconds * 1000)}
     return ToolResult((Text(text),), details, f"exit {code}", is_error=code != 0)
 
@@ -129,9 +129,9 @@ async def read(background: BackgroundCommands, command: Background, wait_s: floa
         raise ToolError("Operation aborted")
     if command.is_running:
         waits = ", and waits for input" if background.waits_for_input(command) else ""
-        return _result(background, command, output, f"[background {command.shown.id} is running{waits}]")
+        return _result(background, command, output, f"[background {command.record.id} is running{waits}]")
     background.take_ended()
-    return _result(background, command, output, ended_line(command.shown))
+    return _result(background, command, output, ended_line(command.record))
 
 
 async def stopped(background: BackgroundCommands, command: Background, cancel: CancelSignal) -> ToolResult:
@@ -139,7 +139,7 @@ async def stopped(background: BackgroundCommands, command: Background, cancel: C
     await background.stop(command, "the agent")
     background.take_ended()
     output = await background.new_output(command, 0, cancel)
-    line = ended_line(command.shown)
+    line = ended_line(command.record)
     return _result(background, command, output, line if was_running else f"{line} before")
 
 
@@ -147,7 +147,7 @@ def listed(background: BackgroundCommands) -> ToolResult:
     commands = background.commands()
     background.take_ended()
     lines = [_line(command) for command in commands]
-    running = sum(one.ended_at is None for one in commands)
+    running = sum(command.ended_at is None for command in commands)
     return text_result("\n".join(lines) or "No background commands.", f"{running} running")
 
 
@@ -167,8 +167,8 @@ def _result(background: BackgroundCommands, command: Background, output: str, he
     state = (
         "running"
         if command.is_running
-        else f"exit {command.shown.exit_code}"
-        if not command.shown.stopped_by
+        else f"exit {command.record.exit_code}"
+        if not command.record.stopped_by
         else "stopped"
     )
     return text_result(text, state, {"stdout": output, "background_file": str(command.output.path)})

@@ -22,42 +22,42 @@ _MAX_TITLE_LENGTH = 80
 _SECRET_WORDS = ("password", "passphrase", "passwort", "mot de passe", "pin:")
 
 
-def state_text(one: BackgroundCommand) -> str:
+def state_text(command: BackgroundCommand) -> str:
     """`running since 14:05`, `exit code 1 after 2 min`."""
-    if one.ended_at is None:
-        if one.stopped_by:
+    if command.ended_at is None:
+        if command.stopped_by:
             return tr("stopping")
-        if one.waits_for_input:
+        if command.waits_for_input:
             return tr("waiting for input")
-        return tr("running since {time}").format(time=clock_time(one.started_at))
-    time = duration((one.ended_at - one.started_at).total_seconds())
-    if one.stopped_by:
+        return tr("running since {time}").format(time=clock_time(command.started_at))
+    time = duration((command.ended_at - command.started_at).total_seconds())
+    if command.stopped_by:
         return tr("stopped after {time}").format(time=time)
-    if one.exit_code is None:
+    if command.exit_code is None:
         return tr("ended after {time}").format(time=time)
-    return tr("{exit} after {time}").format(exit=short_exit_text(one.exit_code), time=time)
+    return tr("{exit} after {time}").format(exit=short_exit_text(command.exit_code), time=time)
 
 
-def asks_for_secret(one: BackgroundCommand) -> bool:
+def asks_for_secret(command: BackgroundCommand) -> bool:
     """True if its last line looks like the prompt for a password, which nobody should read over a shoulder."""
-    last = one.last_lines.rsplit("\n", 1)[-1].casefold()
-    return one.waits_for_input and any(word in last for word in _SECRET_WORDS)
+    last = command.last_lines.rsplit("\n", 1)[-1].casefold()
+    return command.waits_for_input and any(word in last for word in _SECRET_WORDS)
 
 
 class BackgroundOutputDialog(QDialog):
     """Follows the command while it is open. Not modal: the conversation goes on beside it."""
 
-    def __init__(self, store: BackgroundStore, one: BackgroundCommand, theme: Theme, parent: QWidget) -> None:
+    def __init__(self, store: BackgroundStore, command: BackgroundCommand, theme: Theme, parent: QWidget) -> None:
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        command = " ".join(escape_hidden_line(one.command).split())
-        self.setWindowTitle(tr("Output of {command}").format(command=command[:_MAX_TITLE_LENGTH]))
+        line = " ".join(escape_hidden_line(command.command).split())
+        self.setWindowTitle(tr("Output of {command}").format(command=line[:_MAX_TITLE_LENGTH]))
         self._store = store
         self._theme = theme
-        self._one = one
+        self._command = command
         self._read_size = -1
         self._is_closed = False
-        self._command = ElidedLabel(theme, command, mono=True)
+        self._line = ElidedLabel(theme, line, mono=True)
         self._state = TextLabel(theme, tone="muted")
         self._problem = TextLabel(theme, tone="failed", wrap=True)
         self._problem.hide()
@@ -81,22 +81,22 @@ class BackgroundOutputDialog(QDialog):
         self._typing = QWidget()
         self._lay_out()
         resize_on_screen(self, _SIZE.width(), _SIZE.height())
-        self.stop_button.clicked.connect(lambda: store.stop(self._one))
+        self.stop_button.clicked.connect(lambda: store.stop(self._command))
         self.field.returnPressed.connect(self._on_entered)
         self.send_button.clicked.connect(self._on_entered)
         self.interrupt_button.clicked.connect(lambda: self._type("", "ctrl-c"))
         store.changed.connect(self._on_changed)
         theme.changed.connect(self._on_theme_changed)
         self._on_changed()
-        (self.field if one.terminal else self.text).setFocus()
+        (self.field if command.terminal else self.text).setFocus()
 
-    def shows(self, one: BackgroundCommand) -> bool:
-        return (one.conversation_id, one.id) == (self._one.conversation_id, self._one.id)
+    def shows(self, command: BackgroundCommand) -> bool:
+        return (command.conversation_id, command.id) == (self._command.conversation_id, self._command.id)
 
     def _lay_out(self) -> None:
         tokens = self._theme.tokens
         head = hbox(
-            fill(self._command),
+            fill(self._line),
             self._state,
             CopyButton(self._theme, tr("Copy output"), self._copy),
             self.stop_button,
@@ -114,17 +114,17 @@ class BackgroundOutputDialog(QDialog):
         )
 
     def _on_changed(self) -> None:
-        self._one = one = self._store.get(self._one.id) or self._one
-        self._state.setText(state_text(one))
-        self._state.set_tone("waiting" if one.waits_for_input and one.ended_at is None else "muted")
-        self.stop_button.setVisible(one.ended_at is None)
-        self.stop_button.setEnabled(not one.stopped_by)
-        self._typing.setVisible(one.terminal and one.ended_at is None)
+        self._command = command = self._store.get(self._command.id) or self._command
+        self._state.setText(state_text(command))
+        self._state.set_tone("waiting" if command.waits_for_input and command.ended_at is None else "muted")
+        self.stop_button.setVisible(command.ended_at is None)
+        self.stop_button.setEnabled(not command.stopped_by)
+        self._typing.setVisible(command.terminal and command.ended_at is None)
         mode = QLineEdit.EchoMode
-        self.field.setEchoMode(mode.Password if asks_for_secret(one) else mode.Normal)
-        if one.size != self._read_size:
-            self._read_size = one.size
-            self._store.read(one, self._show)
+        self.field.setEchoMode(mode.Password if asks_for_secret(command) else mode.Normal)
+        if command.size != self._read_size:
+            self._read_size = command.size
+            self._store.read(command, self._show)
 
     def done(self, result: int) -> None:
         self._is_closed = True
@@ -154,7 +154,7 @@ class BackgroundOutputDialog(QDialog):
 
     def _type(self, text: str, key: str) -> None:
         self._problem.hide()
-        self._store.type_into(self._one, text, key, self._on_failed)
+        self._store.type_into(self._command, text, key, self._on_failed)
 
     def _on_failed(self, text: str) -> None:
         self._problem.setText(text)

@@ -307,14 +307,14 @@ class QueueView(QScrollArea):
 
     def _focused_index(self) -> int | None:
         focus = self.window().focusWidget()
-        focused_indexes = (place for place, row in enumerate(self.rows) if focus is row or row.isAncestorOf(focus))
+        focused_indexes = (index for index, row in enumerate(self.rows) if focus is row or row.isAncestorOf(focus))
         return next(focused_indexes, None)
 
-    def _focus(self, place: int) -> None:
+    def _focus(self, index: int) -> None:
         if not self.rows:
             self.focus_released.emit()
             return
-        row = self.rows[min(place, len(self.rows) - 1)]
+        row = self.rows[min(index, len(self.rows) - 1)]
         row.setFocus()
         self.ensureWidgetVisible(row, 0, 0)
 

@@ -43,10 +43,10 @@ _NOTHING = tr("A skill is a folder with a SKILL.md. Install one, or put it in .a
 
 
 class SkillRowView(QWidget):
-    """`switched` gives whether it is to be on; `shown` asks for all of it, `removed` comes after a confirmation."""
+    """`switched` gives whether it is to be on; `show_requested` asks for its text, `removed` follows a confirmation."""
 
     switched = Signal(bool)
-    shown = Signal()
+    show_requested = Signal()
     removed = Signal()
 
     def __init__(self, theme: Theme, skill: Skill) -> None:
@@ -108,7 +108,7 @@ class SkillRowView(QWidget):
     def _on_show_clicked(self) -> None:
         item = self._place.takeAt(0)
         if item is None:
-            self.shown.emit()
+            self.show_requested.emit()
             return
         widget = item.widget()
         if widget is not None:
@@ -200,7 +200,7 @@ class SkillsPageView(SettingsPageView):
     def _row(self, skill: Skill) -> SkillRowView:
         row = SkillRowView(self.theme, skill)
         row.switched.connect(partial(self._on_switched, skill.file))
-        row.shown.connect(partial(self._on_shown, skill.file))
+        row.show_requested.connect(partial(self._on_shown, skill.file))
         row.removed.connect(partial(self._on_removed, skill.file, skill.name))
         return row
 

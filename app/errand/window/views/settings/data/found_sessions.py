@@ -28,9 +28,9 @@ _INDENT = 30
 
 
 class FoundSessionsView(QWidget):
-    """`shown` is emitted when there is something new to see; `imported` gives the results as sentences."""
+    """`content_changed` is emitted when there is something new to see; `imported` gives the results as sentences."""
 
-    shown = Signal()
+    content_changed = Signal()
     imported = Signal(str)
 
     def __init__(self, theme: Theme, calls: EngineCalls) -> None:
@@ -83,7 +83,7 @@ class FoundSessionsView(QWidget):
             self._status.show_text("" if can_take else tr("Everything readable is already imported."))
             self._buttons.setVisible(can_take)
             self._import.setFocus()
-        self.shown.emit()
+        self.content_changed.emit()
 
     def _add(self, one: FoundSessions) -> None:
         facts = (trn("{n} session", "{n} sessions", one.sessions), found_counts_text(one), file_size(one.bytes))
@@ -137,7 +137,7 @@ class FoundSessionsView(QWidget):
     def _on_failed(self, text: str) -> None:
         self._close()
         self._status.show_text(text)
-        self.shown.emit()
+        self.content_changed.emit()
 
 
 def _nothing_text(found: DataFindResult) -> str:

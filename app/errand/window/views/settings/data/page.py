@@ -133,7 +133,7 @@ class DataPageView(SettingsPageView):
         self._folder_import.clicked.connect(self._on_folder_import)
         self._prune.confirmation_shown.connect(partial(self.bring_into_view, self._prune))
         self._prune.pruned.connect(self._on_pruned)
-        self._found.shown.connect(partial(self.bring_into_view, self._found))
+        self._found.content_changed.connect(partial(self.bring_into_view, self._found))
         self._found.imported.connect(self._on_pruned)
         self._orphans.confirmation_shown.connect(partial(self.bring_into_view, self._orphans))
         self._orphans.done.connect(self._on_pruned)
