@@ -162,7 +162,7 @@ async def _take_finished(album: _Album) -> None:
     _edited(person)[0].click()
     await album.take("finished")
     await _take_review(album)
-    person.front.find_bar.open()
+    person.front.search.open()
     QTest.keyClicks(window.focusWidget(), "total")
     await album.take("find")
     press(person.front, tr("Close search"))

@@ -33,7 +33,7 @@ async def _fill(home: Path) -> None:
 
 async def _show(person: OpenWindow, number: int) -> None:
     person.window.conversations.open(f"conv_{number:02}")
-    await person.until(lambda: person.front.has_scroll_position and person.front.store.count() > 0)
+    await person.until(lambda: person.front.navigation.has_position and person.front.store.count() > 0)
 
 
 async def test_tabs_shown_long_ago_have_no_view_unless_something_is_written_there(

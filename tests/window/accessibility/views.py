@@ -75,7 +75,7 @@ async def _branches(fixture: WindowFixture) -> QWidget:
 
 async def _find(fixture: WindowFixture) -> QWidget:
     view = await fixture.open(fixture.branched)
-    view.find_bar.open()
+    view.search.open()
     QTest.keyClicks(fixture.window.focusWidget(), "red")
     return fixture.window
 

@@ -42,7 +42,7 @@ def places(fixture: ViewFixture) -> tuple[QRect, QRect, QRect]:
 
 async def test_a_notice_moves_nothing_and_covers_neither_the_text_nor_the_find_bar(fixture: ViewFixture) -> None:
     view, notices = fixture.view, fixture.view.notices
-    view.find_bar.open()
+    view.search.open()
     before = places(fixture)
     for text in ("The model was not found.", _LONG):
         notices.show_message(text, "failed")
@@ -67,7 +67,7 @@ async def test_the_most_urgent_is_shown_and_the_others_when_it_is_over(fixture: 
     press(notices, "Dismiss")
     assert notices.text == "The engine ended."
     asked: list[str] = []
-    fixture.view.resume_requested.connect(asked.append)
+    fixture.view.task_notices.resume_requested.connect(asked.append)
     press(notices, "Resume")
     assert asked == [fixture.task.id]
 

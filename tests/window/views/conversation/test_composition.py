@@ -61,7 +61,7 @@ def search_of_the_sidebar(fixture: WindowFixture) -> QWidget:
 
 
 def find_bar(fixture: WindowFixture) -> QWidget:
-    fixture.front.find_bar.open()
+    fixture.front.search.open()
     return focused()
 
 
@@ -102,7 +102,7 @@ async def test_no_key_is_a_command_while_a_syllable_is_composed(
 
 async def test_keys_decide_nothing_on_a_card_while_its_field_composes(fixture: WindowFixture) -> None:
     view = await fixture.open(fixture.approving)
-    view.go_to_ask()
+    view.asks.go_to_next()
     buttons = view.findChildren(QAbstractButton)
     next(button for button in buttons if button.accessibleName() == "Deny with reason…" and button.isVisible()).click()
     field = focused()

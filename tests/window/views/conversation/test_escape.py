@@ -103,7 +103,7 @@ def _menu(fixture: WindowFixture) -> QWidget:
 
 
 def _find(fixture: WindowFixture) -> QWidget:
-    fixture.front.find_bar.open()
+    fixture.front.search.open()
     return fixture.front.findChildren(FindBarView)[0]
 
 

@@ -35,7 +35,7 @@ def press(key: Qt.Key, modifier: Qt.KeyboardModifier = Qt.KeyboardModifier.NoMod
 
 async def test_a_digit_chooses_an_answer_and_the_composer_has_the_focus_after_it(fixture: WindowFixture) -> None:
     view = await fixture.open(fixture.asking)
-    view.go_to_ask()
+    view.asks.go_to_next()
     press(KEY.Key_2)
     await until(lambda: not view.store.commands.waiting)
     assert QApplication.focusWidget() is view.composer.field
@@ -44,7 +44,7 @@ async def test_a_digit_chooses_an_answer_and_the_composer_has_the_focus_after_it
 
 async def test_text_typed_in_a_question_is_an_answer_in_ones_own_words(fixture: WindowFixture) -> None:
     view = await fixture.open(fixture.asking)
-    view.go_to_ask()
+    view.asks.go_to_next()
     press(KEY.Key_R)
     for key in (KEY.Key_E, KEY.Key_D, KEY.Key_2, KEY.Key_Return):
         press(key)
@@ -56,14 +56,14 @@ async def test_a_digit_denies_an_approval_only_while_its_card_has_the_focus(fixt
     view.composer.field.setFocus()
     press(KEY.Key_2)
     assert (view.composer.text, len(view.store.commands.waiting)) == ("2", 1)
-    view.go_to_ask()
+    view.asks.go_to_next()
     press(KEY.Key_2)
     await until(lambda: any("denied by you" in text for text in fixture.line_texts()))
 
 
 async def test_a_number_and_enter_in_the_composer_press_the_button_of_an_approval(fixture: WindowFixture) -> None:
     view = await fixture.open(fixture.approving)
-    view.go_to_ask()
+    view.asks.go_to_next()
     view.composer.field.setFocus()
     names = choice_names(view.store.commands.waiting[0])
     QTest.keyClicks(view.composer.field, str(names.index("Deny") + 1))
@@ -173,7 +173,7 @@ async def test_going_on_at_a_limit_gives_the_focus_to_the_composer(fixture: Wind
     await fixture.engine.parts.watcher.ask(task.id)
     view = await fixture.open(task.conversation_id)
     await until(lambda: bool(view.store.commands.waiting))
-    view.go_to_ask()
+    view.asks.go_to_next()
     view.grab()
     (field,) = (field for field in view.findChildren(QLineEdit) if field.accessibleName() == "Amount: more turns")
     field.setFocus()

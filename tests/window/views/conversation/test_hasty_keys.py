@@ -115,7 +115,7 @@ async def test_control_enter_in_a_search_with_text_approves_nothing(fixture: Win
 
 async def test_control_enter_in_the_field_for_a_reason_denies_with_it(fixture: WindowFixture) -> None:
     view = await fixture.open(fixture.approving)
-    view.go_to_ask()
+    view.asks.go_to_next()
     button(view, "Deny with reason…").click()
     field = QApplication.focusWidget()
     assert isinstance(field, QLineEdit)
@@ -141,7 +141,7 @@ async def test_control_enter_saves_an_edited_message(fixture: WindowFixture) -> 
 
 async def test_a_key_that_is_held_decides_nothing(fixture: WindowFixture) -> None:
     view = await fixture.open(fixture.approving)
-    view.go_to_ask()
+    view.asks.go_to_next()
     view.grab()
     for key, modifiers in ((KEY.Key_Return, NO_MODIFIER), (KEY.Key_Return, CONTROL), (KEY.Key_1, NO_MODIFIER)):
         held = QKeyEvent(QEvent.Type.KeyPress, key, modifiers, "", autorep=True)
@@ -156,7 +156,7 @@ async def test_a_card_takes_keys_and_clicks_once_a_person_had_time_to_see_it(
     fixture: WindowFixture, clock: Clock
 ) -> None:
     view = await fixture.open(fixture.approving)
-    view.go_to_ask()
+    view.asks.go_to_next()
     view.grab()
     clock.now += 0.399
     allow = button(view, "Allow once")

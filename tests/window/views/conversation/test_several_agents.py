@@ -166,7 +166,7 @@ async def test_going_to_another_agents_ask_switches_to_its_branch(
         store.agents.show_agent(first.id)
         await until(lambda: store.agents.shown == store.agents.get(first.id))
         assert fixture.view.composer.mode == "stop", "the question is not this agent's"
-        fixture.view.go_to_ask()
+        fixture.view.asks.go_to_next()
         await until(lambda: fixture.view.composer.mode == "reply")
         assert store.agents.shown is not None and store.agents.shown.name == "Coder"
 

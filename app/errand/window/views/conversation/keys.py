@@ -3,8 +3,6 @@
 Only if nothing is open, Esc stops the task, pressed twice.
 """
 
-from typing import TYPE_CHECKING
-
 from PySide6.QtCore import QEvent, QObject, Qt, QTimer
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QApplication, QWidget
@@ -15,44 +13,36 @@ from errand.window.stores.conversation.store import ConversationStore
 from errand.window.transcript.view import TranscriptView
 from errand.window.views.composer.composer import ComposerView
 from errand.window.views.composer.input_panel import InputPanelView
-from errand.window.views.composer.notices import NoticeSlotView
+from errand.window.views.conversation.find_bar_slot import FindBarSlot
 from errand.window.views.conversation.side_panels import SidePanelsView
-
-if TYPE_CHECKING:
-    from errand.window.views.conversation.find_bar import FindBarView
-
 
 _PRESS_AGAIN = tr("Press Esc again to stop")
 _PRESS_AGAIN_WITHIN_MS = 1000
 
 
 class EscapeKey(QObject):
-    """The one order of what is on top. Menus, popovers and dialogs are above it: they get the key themselves.
-
-    `find_bar` is set once there is one.
-    """
+    """The one order of what is on top. Menus, popovers and dialogs are above it: they get the key themselves."""
 
     def __init__(
         self,
         store: ConversationStore,
         transcript: TranscriptView,
+        find: FindBarSlot,
         input_panel: InputPanelView,
         panels: SidePanelsView,
-        notices: NoticeSlotView,
     ) -> None:
         super().__init__(panels)
-        self.find_bar: FindBarView | None = None
         self._store = store
         self._transcript = transcript
         self._input_panel = input_panel
         self._panels = panels
-        self._notices = notices
+        self._notices = input_panel.notices
         self._stop_timer = QTimer(self, singleShot=True, interval=_PRESS_AGAIN_WITHIN_MS)
         self._stop_timer.timeout.connect(self._disarm)
         # Each closes its part and returns True, or does nothing.
         self._layers = (
             input_panel.close_completion,
-            self._close_find_bar,
+            find.close,
             transcript.close_part,
             input_panel.queue.cancel_edit,
             self._end_edit,
@@ -69,12 +59,6 @@ class EscapeKey(QObject):
             self._keep_focus()
         elif not is_held:
             self._stop()
-
-    def _close_find_bar(self) -> bool:
-        if self.find_bar is None or not self.find_bar.isVisible():
-            return False
-        self.find_bar.close_search()
-        return True
 
     def _end_edit(self) -> bool:
         if not self._store.branch.is_edited:

@@ -89,7 +89,7 @@ ACTIONS = (
         "allow_once",
         tr("Allow once"),
         ("Ctrl+Return", "Ctrl+Enter"),
-        run=lambda window: window.conversations.active.allow_once(),
+        run=lambda window: window.conversations.active.asks.allow_once(),
     ),
     WindowAction(
         "palette",
@@ -103,7 +103,7 @@ ACTIONS = (
         "find",
         tr("Search this conversation"),
         ("Ctrl+F",),
-        run=lambda window: window.conversations.active.find_bar.open(),
+        run=lambda window: window.conversations.active.search.open(),
     ),
     WindowAction(
         "find_next",
@@ -111,7 +111,7 @@ ACTIONS = (
         ("F3", "Ctrl+G"),
         in_palette=False,
         repeats=True,
-        run=lambda window: window.conversations.active.find_next(forward=True),
+        run=lambda window: window.conversations.active.search.step(forward=True),
     ),
     WindowAction(
         "find_previous",
@@ -119,7 +119,7 @@ ACTIONS = (
         ("Shift+F3", "Ctrl+Shift+G"),
         in_palette=False,
         repeats=True,
-        run=lambda window: window.conversations.active.find_next(forward=False),
+        run=lambda window: window.conversations.active.search.step(forward=False),
     ),
     WindowAction(
         "tree",

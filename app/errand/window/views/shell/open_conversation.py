@@ -74,9 +74,9 @@ class OpenConversation(QObject):
             return
         self._save_widths(self._view)
         self._save_agent(self._view.store.agents.chosen_id)
-        if not self._view.has_scroll_position:
+        if not self._view.navigation.has_position:
             return
-        positions, position = self._factory.state.settings.places, self._view.scroll_position
+        positions, position = self._factory.state.settings.places, self._view.navigation.position
         if position is None:
             positions.pop(self.conversation_id, None)
         else:
@@ -203,7 +203,7 @@ class OpenConversationFactory(QObject):
         view.composer.set_text(settings.drafts.get(conversation_id, ""))
         view.composer.attachments.restore(settings.attached.get(conversation_id, []))
         if conversation_id in settings.places:
-            view.restore_scroll_position(settings.places[conversation_id])
+            view.navigation.restore(settings.places[conversation_id])
         for widths, panel in ((settings.trees, view.tree), (settings.reviews, view.review)):
             if conversation_id in widths:
                 panel.open(widths[conversation_id])
@@ -212,13 +212,13 @@ class OpenConversationFactory(QObject):
         self.state.diff_layout_changed.connect(view.panels.set_side_by_side)
         view.panels.changed.connect(self.state.save_soon)
         store.agents.selection_changed.connect(self.state.save_soon)
-        view.scrolled.connect(self.state.save_soon)
+        view.navigation.scrolled.connect(self.state.save_soon)
         view.options_changed.connect(self.state.set_options)
         view.tour_requested.connect(self.tour_requested)
         view.setup_requested.connect(self.setup_requested)
-        view.folder_task_requested.connect(self.folder_task_requested)
+        view.task_notices.folder_task_requested.connect(self.folder_task_requested)
         view.input_panel.task_options.providers_requested.connect(self.providers_requested)
-        view.resume_requested.connect(self.resume_requested)
+        view.task_notices.resume_requested.connect(self.resume_requested)
         store.source_requested.connect(self.source_requested)
         store.forget_requested.connect(self.forget_requested)
         store.providers_requested.connect(self.providers_requested)

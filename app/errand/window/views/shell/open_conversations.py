@@ -175,7 +175,7 @@ class OpenConversations(QObject):
     def open_at(self, conversation_id: str, node_id: str) -> None:
         """Show a node of a conversation."""
         self.open(conversation_id)
-        self.active.go_to(node_id)
+        self.active.navigation.go_to(node_id)
 
     def go_to_next_ask(self) -> None:
         """Show the ask of the next conversation after the active one; wraps around."""
@@ -185,7 +185,7 @@ class OpenConversations(QObject):
         here = self.active_id
         number = waiting.index(here) + 1 if here in waiting else 0
         self.open(waiting[number % len(waiting)])
-        self.active.go_to_ask()
+        self.active.asks.go_to_next()
 
     def reopen(self) -> None:
         """Reopen the conversation that was closed last."""
