@@ -8,8 +8,8 @@ from pytestqt.qtbot import QtBot
 from errand.window.theme.style import push_button
 from errand.window.theme.theme import Theme
 from errand.window.widgets.boxes import STRETCH, at_left, centred, fill, hbox, set_vbox
-from errand.window.widgets.confirmation import ConfirmationView
-from errand.window.widgets.form import form, line_edit
+from errand.window.widgets.forms.confirmation import ConfirmationView
+from errand.window.widgets.forms.form import form, line_edit
 from errand.window.widgets.labels import TextLabel
 
 

@@ -12,9 +12,9 @@ from errand.window.views.shell.tab_bar import Badge
 from errand.window.widgets.banner import BannerView
 from errand.window.widgets.buttons import IconButton
 from errand.window.widgets.code_excerpt import CodeBoxView
+from errand.window.widgets.forms.search_field import SearchField
 from errand.window.widgets.labels import ElidedLabel
 from errand.window.widgets.pulse import PulseTimer
-from errand.window.widgets.search_field import SearchField
 from errand.window.widgets.status_dot import STATE_LABELS, DotState, StatusDotView
 
 

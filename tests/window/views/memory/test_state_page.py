@@ -14,7 +14,7 @@ from errand.window.theme.theme import Theme
 from errand.window.views.memory.clean_up import CleanUpView
 from errand.window.views.memory.dialog import MemoryDialog
 from errand.window.views.memory.state_page import ModelView
-from errand.window.widgets.combo_box import ComboBox
+from errand.window.widgets.forms.combo_box import ComboBox
 from tests.support.engine_parts import remembered
 from tests.support.model_server import ModelServer, Reply
 from tests.support.store_engine import StoreEngine, store_engine

@@ -22,8 +22,8 @@ from errand.protocol.asks import GrantOffer, GrantScope
 from errand.text.translation import tr
 from errand.window.theme.style import focus_by_keys, push_button
 from errand.window.theme.theme import Theme
-from errand.window.widgets.combo_box import ComboBox
 from errand.window.widgets.containers import FlowLayout
+from errand.window.widgets.forms.combo_box import ComboBox
 from errand.window.widgets.labels import TextLabel
 
 _SCOPES: tuple[GrantScope, ...] = ("conversation", "workspace", "user")

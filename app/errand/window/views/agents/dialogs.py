@@ -15,7 +15,7 @@ from errand.window.theme.theme import Theme
 from errand.window.widgets.agent_dot import COLOR_NAMES, agent_icon
 from errand.window.widgets.boxes import vbox
 from errand.window.widgets.dialogs import ConfirmDialog
-from errand.window.widgets.form import FormDialog, form, line_edit
+from errand.window.widgets.forms.form import FormDialog, form, line_edit
 from errand.window.widgets.labels import TextLabel
 
 _COLORS: tuple[Color, ...] = get_args(Color)

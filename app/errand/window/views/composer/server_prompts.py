@@ -21,7 +21,7 @@ from errand.window.stores.tools import ToolStore
 from errand.window.theme.theme import Theme
 from errand.window.views.composer.completion_list import CompletionListView
 from errand.window.views.composer.prompt_edit import PromptEditView
-from errand.window.widgets.form import FormDialog, form, line_edit
+from errand.window.widgets.forms.form import FormDialog, form, line_edit
 from errand.window.widgets.labels import TextLabel, one_line
 
 _MAX_SHOWN = 8

@@ -17,7 +17,7 @@ from errand.window.theme.style import plain_tool_tip, push_button, set_style, se
 from errand.window.theme.theme import Theme
 from errand.window.widgets.boxes import STRETCH, hbox, set_vbox, vbox
 from errand.window.widgets.dialogs import FramelessDialog, move_on_screen
-from errand.window.widgets.form import form
+from errand.window.widgets.forms.form import form
 from errand.window.widgets.labels import ElidedLabel, TextLabel
 
 MODES: dict[TaskMode, tuple[str, str]] = {

@@ -16,8 +16,8 @@ from errand.window.views.shared.model_delegate import LineMarks, ModelDelegate
 from errand.window.views.shared.model_picker import ModelListModel
 from errand.window.widgets.boxes import fill, hbox, set_vbox
 from errand.window.widgets.dialogs import resize_on_screen
+from errand.window.widgets.forms.search_field import SearchField
 from errand.window.widgets.labels import ElidedLabel, TextLabel
-from errand.window.widgets.search_field import SearchField
 
 _MIN_MODELS = 2
 _ABOUT = tr("Each model replies on its own branch, all at the same time. Compare them live and continue with one.")

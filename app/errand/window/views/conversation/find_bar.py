@@ -12,8 +12,8 @@ from errand.window.transcript.highlights import SearchPattern
 from errand.window.transcript.view import TranscriptView
 from errand.window.widgets.boxes import STRETCH, fill, set_hbox
 from errand.window.widgets.buttons import IconButton
+from errand.window.widgets.forms.search_field import SearchField
 from errand.window.widgets.labels import TextLabel
-from errand.window.widgets.search_field import SearchField
 
 _ENTER = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
 

@@ -11,9 +11,9 @@ from errand.text.translation import grouped, tr, trn
 from errand.window.theme.style import push_button
 from errand.window.theme.theme import Theme
 from errand.window.widgets.boxes import STRETCH, hbox
-from errand.window.widgets.combo_box import ComboBox
-from errand.window.widgets.confirmation import ConfirmationView
-from errand.window.widgets.form import form
+from errand.window.widgets.forms.combo_box import ComboBox
+from errand.window.widgets.forms.confirmation import ConfirmationView
+from errand.window.widgets.forms.form import form
 
 _AGES = {tr("30 days"): 30, tr("90 days"): 90, tr("6 months"): 182, tr("1 year"): 365, tr("2 years"): 730}
 _BY_AGE, _BY_COUNT = tr("Older than"), tr("All but the newest")

@@ -16,8 +16,8 @@ from errand.window.views.memory.filters import MemoryFilterView
 from errand.window.views.memory.texts import forget_result
 from errand.window.widgets.boxes import centred, fill, hbox, set_vbox
 from errand.window.widgets.empty_state import EmptyStateView
+from errand.window.widgets.forms.search_field import SearchField
 from errand.window.widgets.labels import ElidedLabel
-from errand.window.widgets.search_field import SearchField
 
 _EMPTY = tr("What you and your agents say and do is stored here, so you can find it weeks later.")
 _NOT_FOUND = tr("Try other words or fewer filters.")

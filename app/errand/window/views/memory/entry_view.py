@@ -15,8 +15,8 @@ from errand.window.theme.theme import Theme
 from errand.window.views.memory.fact_form import FactFormView
 from errand.window.views.memory.texts import KINDS, forget_question, origin_line
 from errand.window.widgets.boxes import STRETCH, fill, hbox, set_vbox
-from errand.window.widgets.confirmation import ConfirmationView
 from errand.window.widgets.containers import FlowLayout
+from errand.window.widgets.forms.confirmation import ConfirmationView
 from errand.window.widgets.labels import ElidedLabel, TextLabel
 
 _Wrap = QTextOption.WrapMode

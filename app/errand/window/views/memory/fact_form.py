@@ -12,9 +12,9 @@ from errand.window.stores.facts import FactStore
 from errand.window.theme.style import push_button
 from errand.window.theme.theme import Theme
 from errand.window.widgets.boxes import set_vbox
-from errand.window.widgets.combo_box import ComboBox
-from errand.window.widgets.form import line_edit
-from errand.window.widgets.in_place_form import InPlaceFormView
+from errand.window.widgets.forms.combo_box import ComboBox
+from errand.window.widgets.forms.form import line_edit
+from errand.window.widgets.forms.in_place_form import InPlaceFormView
 from errand.window.widgets.labels import TextLabel
 
 SCOPES: dict[FactScope, str] = {"always": tr("Always"), "me": tr("About me"), "folder": tr("In a folder")}

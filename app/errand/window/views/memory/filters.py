@@ -12,7 +12,7 @@ from errand.protocol.memory import MemoryFilter
 from errand.text.translation import tr
 from errand.window.theme.theme import Theme
 from errand.window.views.memory.texts import KINDS
-from errand.window.widgets.combo_box import ComboBox
+from errand.window.widgets.forms.combo_box import ComboBox
 
 _PERIODS: dict[str, timedelta | None] = {
     tr("Any time"): None,

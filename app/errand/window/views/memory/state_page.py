@@ -16,7 +16,7 @@ from errand.window.views.memory.clean_up import CleanUpView
 from errand.window.views.memory.texts import download_text, left_out_text, log_line, model_text
 from errand.window.widgets.boxes import at_left, fill, set_hbox, set_vbox
 from errand.window.widgets.containers import hairline, vertical_scroll_area
-from errand.window.widgets.form import form
+from errand.window.widgets.forms.form import form
 from errand.window.widgets.labels import TextLabel
 from errand.window.widgets.list_column import ListColumn
 

@@ -11,8 +11,8 @@ from errand.window.theme.style import push_button
 from errand.window.theme.theme import Theme
 from errand.window.widgets.boxes import STRETCH, hbox, set_vbox
 from errand.window.widgets.buttons import IconButton, ShortcutToolTip
-from errand.window.widgets.combo_box import ComboBox
 from errand.window.widgets.containers import FlowLayout
+from errand.window.widgets.forms.combo_box import ComboBox
 from errand.window.widgets.labels import TextLabel
 
 

@@ -10,9 +10,9 @@ from errand.window.theme.style import focus_by_keys
 from errand.window.theme.theme import ZOOMS, Mode, Theme
 from errand.window.views.settings.page import SettingsPageView
 from errand.window.widgets.boxes import fill, hbox
-from errand.window.widgets.combo_box import ComboBox
 from errand.window.widgets.containers import hairline
-from errand.window.widgets.form import form
+from errand.window.widgets.forms.combo_box import ComboBox
+from errand.window.widgets.forms.form import form
 from errand.window.widgets.labels import TextLabel
 
 _MODES: tuple[tuple[Mode, str], ...] = (

@@ -20,7 +20,7 @@ from errand.window.views.settings.page import EngineCalls, SettingsPageView
 from errand.window.views.shared.actions import ShortcutStore
 from errand.window.widgets.boxes import STRETCH, fill, hbox, set_hbox
 from errand.window.widgets.dialogs import bring_to_front, resize_on_screen
-from errand.window.widgets.form import form
+from errand.window.widgets.forms.form import form
 from errand.window.widgets.labels import TextLabel
 
 if TYPE_CHECKING:

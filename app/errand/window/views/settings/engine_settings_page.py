@@ -18,9 +18,9 @@ from errand.window.views.settings.model_field import ModelField
 from errand.window.views.settings.model_list_field import ModelListField
 from errand.window.views.settings.page import EngineCalls, SettingsPageView
 from errand.window.widgets.buttons import IconButton
-from errand.window.widgets.combo_box import ComboBox
+from errand.window.widgets.forms.combo_box import ComboBox
+from errand.window.widgets.forms.search_field import SearchField
 from errand.window.widgets.labels import TextLabel
-from errand.window.widgets.search_field import SearchField
 
 _FIELD_WIDTH = 260
 _BUTTON_EDGE = 4  # padding and border of an icon button

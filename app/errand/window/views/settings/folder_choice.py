@@ -9,7 +9,7 @@ from errand.text.translation import tr
 from errand.window.theme.theme import Theme
 from errand.window.views.settings.page import EngineCalls
 from errand.window.widgets.boxes import set_hbox
-from errand.window.widgets.combo_box import ComboBox
+from errand.window.widgets.forms.combo_box import ComboBox
 from errand.window.widgets.labels import TextLabel
 
 _CONVERSATIONS = 50

@@ -20,8 +20,8 @@ from errand.window.views.settings.page import EngineCalls
 from errand.window.views.shared.item_delegate import DETAIL, ItemDelegate
 from errand.window.widgets.boxes import fill, hbox, set_vbox
 from errand.window.widgets.dialogs import resize_on_screen
+from errand.window.widgets.forms.search_field import SearchField
 from errand.window.widgets.labels import TextLabel
-from errand.window.widgets.search_field import SearchField
 
 _WIDTH, _HEIGHT, _LIST_WIDTH = 900, 620, 320
 _LIBRARY = Qt.ItemDataRole.UserRole + 100

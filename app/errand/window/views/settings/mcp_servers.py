@@ -14,10 +14,10 @@ from errand.window.theme.style import Tone, check_box, push_button
 from errand.window.theme.theme import Theme
 from errand.window.widgets.boxes import set_vbox
 from errand.window.widgets.code_excerpt import CodeExcerptView
-from errand.window.widgets.confirmation import ConfirmationView
 from errand.window.widgets.containers import Card
-from errand.window.widgets.form import form, line_edit
-from errand.window.widgets.in_place_form import InPlaceFormView
+from errand.window.widgets.forms.confirmation import ConfirmationView
+from errand.window.widgets.forms.form import form, line_edit
+from errand.window.widgets.forms.in_place_form import InPlaceFormView
 from errand.window.widgets.labels import TextLabel
 
 _ABOUT = tr(

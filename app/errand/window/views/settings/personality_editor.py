@@ -19,9 +19,9 @@ from errand.window.views.settings.model_field import ModelField
 from errand.window.widgets.agent_dot import COLOR_NAMES, paint_agent_dot
 from errand.window.widgets.boxes import STRETCH, fill, hbox, set_vbox
 from errand.window.widgets.buttons import IconButton
-from errand.window.widgets.combo_box import ComboBox
 from errand.window.widgets.containers import FlowLayout, clear_layout
-from errand.window.widgets.form import form, line_edit
+from errand.window.widgets.forms.combo_box import ComboBox
+from errand.window.widgets.forms.form import form, line_edit
 from errand.window.widgets.labels import TextLabel
 
 _COLORS: tuple[Color, ...] = get_args(Color)

@@ -11,8 +11,8 @@ from errand.window.views.settings.page import SettingsPageView
 from errand.window.views.shared.actions import Action, ShortcutStore, shortcut_conflict
 from errand.window.widgets.boxes import fill, hbox, set_hbox, set_vbox
 from errand.window.widgets.buttons import IconButton, native_keys
+from errand.window.widgets.forms.search_field import SearchField
 from errand.window.widgets.labels import TextLabel
-from errand.window.widgets.search_field import SearchField
 
 _MODIFIERS = (Qt.Key.Key_Control, Qt.Key.Key_Shift, Qt.Key.Key_Alt, Qt.Key.Key_Meta, Qt.Key.Key_AltGr)
 _CLEAR_KEYS = (Qt.Key.Key_Backspace, Qt.Key.Key_Delete)

@@ -19,10 +19,10 @@ from errand.window.theme.theme import Theme
 from errand.window.views.settings.page import EngineCalls
 from errand.window.widgets.boxes import hbox, set_vbox
 from errand.window.widgets.code_excerpt import CodeExcerptView
-from errand.window.widgets.combo_box import ComboBox
 from errand.window.widgets.containers import clear_layout
-from errand.window.widgets.form import line_edit
-from errand.window.widgets.in_place_form import InPlaceFormView
+from errand.window.widgets.forms.combo_box import ComboBox
+from errand.window.widgets.forms.form import line_edit
+from errand.window.widgets.forms.in_place_form import InPlaceFormView
 from errand.window.widgets.labels import TextLabel
 
 _MAX_LINES = 12

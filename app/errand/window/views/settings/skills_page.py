@@ -31,9 +31,9 @@ from errand.window.views.settings.folder_choice import FolderChoiceView
 from errand.window.views.settings.page import EngineCalls, SettingsPageView, open_in_place
 from errand.window.views.settings.skill_preview import SkillInstallView, SkillPreviewView
 from errand.window.widgets.boxes import STRETCH, hbox, set_vbox, vbox
-from errand.window.widgets.confirmation import ConfirmationView
 from errand.window.widgets.containers import clear_layout
 from errand.window.widgets.empty_state import EmptyStateView
+from errand.window.widgets.forms.confirmation import ConfirmationView
 from errand.window.widgets.labels import TextLabel
 from errand.window.widgets.list_column import ListColumn
 

@@ -19,9 +19,9 @@ from errand.window.views.settings.folder_choice import FolderChoiceView
 from errand.window.views.settings.mcp_servers import McpServerForm, McpServerRowView
 from errand.window.views.settings.page import EngineCalls, SettingsPageView, open_in_place
 from errand.window.widgets.boxes import STRETCH, at_top, fill, hbox, set_hbox, vbox
-from errand.window.widgets.combo_box import ComboBox
 from errand.window.widgets.containers import hairline
 from errand.window.widgets.empty_state import EmptyStateView
+from errand.window.widgets.forms.combo_box import ComboBox
 from errand.window.widgets.labels import TextLabel, one_line
 from errand.window.widgets.list_column import ListColumn
 

@@ -23,9 +23,9 @@ from errand.window.widgets.banner import BannerTone, BannerView
 from errand.window.widgets.boxes import STRETCH, at_left, fill, hbox, set_hbox, set_vbox
 from errand.window.widgets.buttons import IconButton, ShortcutToolTip
 from errand.window.widgets.containers import FitContentScrollView
+from errand.window.widgets.forms.search_field import SearchField
 from errand.window.widgets.labels import TextLabel, one_line
 from errand.window.widgets.pulse import PulseTimer
-from errand.window.widgets.search_field import SearchField
 
 if TYPE_CHECKING:
     from errand.window.views.sidebar.archive import ArchiveView

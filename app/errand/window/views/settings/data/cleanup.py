@@ -21,8 +21,8 @@ from errand.window.theme.style import push_button
 from errand.window.theme.theme import Theme
 from errand.window.views.settings.page import EngineCalls
 from errand.window.widgets.boxes import STRETCH, hbox, set_vbox
-from errand.window.widgets.combo_box import ComboBox
-from errand.window.widgets.confirmation import ConfirmationView
+from errand.window.widgets.forms.combo_box import ComboBox
+from errand.window.widgets.forms.confirmation import ConfirmationView
 from errand.window.widgets.labels import TextLabel
 
 # The most that one request returns; repeat after deleting these.

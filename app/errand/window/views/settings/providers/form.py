@@ -22,9 +22,9 @@ from errand.window.theme.style import Tone, push_button, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.views.settings.page import EngineCalls
 from errand.window.widgets.boxes import STRETCH, fill, hbox
-from errand.window.widgets.combo_box import ComboBox
 from errand.window.widgets.containers import Card
-from errand.window.widgets.form import form, line_edit
+from errand.window.widgets.forms.combo_box import ComboBox
+from errand.window.widgets.forms.form import form, line_edit
 from errand.window.widgets.labels import TextLabel
 
 _OPENAI, _ANTHROPIC, _SHARED = "openai_compatible", "anthropic_compatible", "proxy"

@@ -10,8 +10,8 @@ from errand.window.stores.model_choice import model_name
 from errand.window.theme.style import check_box, push_button, set_style
 from errand.window.theme.theme import Theme
 from errand.window.widgets.boxes import STRETCH, hbox, set_vbox
-from errand.window.widgets.form import form, line_edit
-from errand.window.widgets.in_place_form import InPlaceFormView
+from errand.window.widgets.forms.form import form, line_edit
+from errand.window.widgets.forms.in_place_form import InPlaceFormView
 from errand.window.widgets.labels import TextLabel
 
 _MAX_LENGTH = 200  # characters of a field

@@ -10,8 +10,8 @@ from errand.window.theme.style import plain_tool_tip, push_button, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.views.settings.providers.model_form import ModelFormView
 from errand.window.widgets.boxes import STRETCH, hbox, set_vbox
+from errand.window.widgets.forms.search_field import SearchField
 from errand.window.widgets.labels import TextLabel
-from errand.window.widgets.search_field import SearchField
 
 _KEY = Qt.ItemDataRole.UserRole
 _SAVE_AFTER_MS = 300

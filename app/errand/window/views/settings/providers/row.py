@@ -9,7 +9,7 @@ from errand.text.translation import tr, trn
 from errand.window.theme.style import Tone, push_button, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.widgets.boxes import STRETCH, hbox, vbox
-from errand.window.widgets.confirmation import ConfirmationView
+from errand.window.widgets.forms.confirmation import ConfirmationView
 from errand.window.widgets.labels import TextLabel
 
 _OWN_KEYS = {"keyring": tr("key in the keyring"), "file": tr("key in the encrypted file")}
