@@ -1,11 +1,13 @@
 """The reference of the protocol, from its declarations: a JSON Schema and a page. `reference_pages.py` writes them."""
 
+import ast
 import inspect
 from collections.abc import Iterator
+from itertools import pairwise
 
 import msgspec
 
-from errand.protocol.base import JsonObject, JsonValue
+from errand.protocol.base import JsonObject, JsonValue, Wire
 from errand.protocol.engine import Endpoint, HealthUpdate
 from errand.protocol.events import Delta, Event, EventRecord, Resync
 from errand.protocol.methods import METHODS, FailureObject
@@ -13,6 +15,7 @@ from errand.protocol.methods import METHODS, FailureObject
 _Lines = Iterator[str]
 
 _REF = "#/$defs/{name}"
+_FIELD_HEADING = ("| field | type | default |", "|---|---|---|")
 
 
 def protocol_page(schema: JsonObject, intro: str) -> str:
@@ -62,11 +65,14 @@ def _fields(record: JsonObject) -> _Lines:
     if not fields:
         yield from ("No fields.", "")
         return
-    yield from ("| field | type | default |", "|---|---|---|")
-    for name, value in fields.items():
-        field = _object(value)
-        default = "" if name in required else f"`{_json(field.get('default'))}`"
-        yield f"| `{name}` | {_type(field)} | {default} |"
+    has_texts = any("description" in _object(field) for field in fields.values())
+    yield from ("| field | type | default | |", "|---|---|---|---|") if has_texts else _FIELD_HEADING
+    for name, shape in fields.items():
+        field = _object(shape)
+        value = field.get("default")
+        default = "" if name in required else "its defaults" if isinstance(value, dict) else f"`{_json(value)}`"
+        text = f" {field.get('description', '')} |" if has_texts else ""
+        yield f"| `{name}` | {_type(field)} | {default} |{text}"
     yield ""
 
 
@@ -114,6 +120,10 @@ def protocol_schema() -> JsonObject:
     for definition in definitions.values():
         if "description" in definition:  # Python before 3.13 leaves docstrings indented
             definition["description"] = inspect.cleandoc(definition["description"])
+    for struct in _structs(Wire):
+        properties = definitions.get(struct.__name__, {}).get("properties", {})
+        for name, text in _field_texts(struct):
+            properties[_wire_path(name)]["description"] = text
     methods: JsonObject = {}
     for method, params, result in zip(METHODS, shapes, shapes[len(METHODS) :], strict=False):
         entry: JsonObject = {"description": method.about, "command": method.changes, "params": params, "result": result}
@@ -129,6 +139,25 @@ def protocol_schema() -> JsonObject:
         "events": event,
         "$defs": dict(sorted(definitions.items())),
     }
+
+
+def _structs(base: type[Wire]) -> Iterator[type[Wire]]:
+    for struct in base.__subclasses__():
+        if struct.__module__.startswith("errand.protocol."):
+            yield struct
+            yield from _structs(struct)
+
+
+def _field_texts(struct: type[Wire]) -> Iterator[tuple[str, str]]:
+    """Yield the names and the docstrings of the fields that have one: a string below the field."""
+    (declaration,) = ast.parse(inspect.getsource(struct)).body
+    assert isinstance(declaration, ast.ClassDef)
+    for field, text in pairwise(declaration.body):
+        match field, text:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(docstring))):
+                yield name, " ".join(docstring.split())
+            case _:
+                pass
 
 
 def _wire_path(path: str) -> str:

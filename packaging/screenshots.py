@@ -238,7 +238,7 @@ async def _take_company(album: _Album) -> None:
 
 async def _answer(person: OpenWindow, text: str) -> None:
     person.stores.asks.answer(AskAnswerParams(ask_id=_waiting(person, "question").id, text=text))
-    await person.until(lambda: (task := person.front.store.task) is not None and task.ended_at is not None)
+    await person.until(lambda: (task := person.front.store.task) is not None and task.outcome.ended_at is not None)
     await person.until(lambda: any(isinstance(row, TaskEndRow) for row in person.rows))
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-import msgspec
 import pytest
 from aiohttp import web
 
@@ -19,7 +18,8 @@ from errand.engine.models.catalog.providers import Provider
 from errand.engine.models.recovery.retry import RetryPolicy
 from errand.engine.models.router import ModelRouter
 from errand.protocol.context import ConversationSummariseParams
-from errand.protocol.tasks import Task, TaskRetryParams, TaskStartParams
+from errand.protocol.tasks.methods import TaskRetryParams, TaskStartParams
+from errand.protocol.tasks.task import Task, replace_fields
 from tests.engine.agent.run.test_resume import shell
 from tests.support.engine_parts import branch, crash, engine_parts
 from tests.support.hostile_file import HostileFile
@@ -120,7 +120,7 @@ async def test_a_file_gives_no_address_to_a_retry_a_summary_or_a_message(tmp_pat
         engine.services.settings.set("default_api_base", engine.model.url)
         file = HostileFile("ls", engine.workspace)
         file.say("and", "then", "what")
-        file.task = msgspec.structs.replace(file.task, status="completed", ended_at=NOW, api_base=thief.url)
+        file.task = replace_fields(file.task, status="completed", ended_at=NOW, api_base=thief.url)
         await file.take(engine, tmp_path)
         await file.confirm(engine)
         runner = engine.services.runner
@@ -133,9 +133,9 @@ async def test_a_file_gives_no_address_to_a_retry_a_summary_or_a_message(tmp_pat
             ),
         ):
             begun.append(await engine.watcher.end((await begin()).id))
-        assert {task.api_base for task in begun} == {engine.model.url}
+        assert {task.request.api_base for task in begun} == {engine.model.url}
         stored = await engine.services.database.tasks.get(file.task.id)
-        assert stored is not None and stored.api_base is None
+        assert stored is not None and stored.request.api_base is None
         assert {request.headers["Authorization"] for request in engine.model.requests} == {f"Bearer {KEY}"}
     assert thief.headers == []
 
@@ -151,7 +151,7 @@ async def test_an_address_that_got_into_the_database_takes_no_key_and_no_words(t
         port = crash(engine, after)
     async with Thief() as thief:
         with closing(sqlite3.connect(after / "data" / "errand.db")) as connection, connection:
-            connection.execute("UPDATE tasks SET body = json_set(body, '$.apiBase', ?)", (thief.url,))
+            connection.execute("UPDATE tasks SET body = json_set(body, '$.request.apiBase', ?)", (thief.url,))
         async with engine_parts(after, ModelServer(answer=lambda _: Reply(text="Done."), port=port)) as engine:
             await engine.services.keys.set("openai_compatible", KEY)
             runner = engine.services.runner
@@ -173,7 +173,7 @@ async def test_an_address_that_a_person_chose_holds_over_a_restart(tmp_path: Pat
     async with engine_parts(after, ModelServer(answer=lambda _: Reply(text="Done."), port=port)) as engine:
         await engine.services.keys.set("openai_compatible", KEY)
         await engine.services.runner.resume(started.id)
-        assert (await engine.watcher.end(started.id)).status == "completed"
+        assert (await engine.watcher.end(started.id)).activity.status == "completed"
         assert engine.model.requests[0].headers["Authorization"] == f"Bearer {KEY}"
 
 

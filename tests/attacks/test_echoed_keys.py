@@ -22,7 +22,7 @@ from errand.engine.models.recovery.retry import RetryPolicy
 from errand.engine.models.router import ModelRouter
 from errand.protocol.base import JsonObject, JsonValue
 from errand.protocol.data import DataExportParams
-from errand.protocol.tasks import TaskStartParams
+from errand.protocol.tasks.methods import TaskStartParams
 from errand.system import log as logs
 from errand.system.paths import Paths
 from errand.text.redaction import Redactor
@@ -146,7 +146,7 @@ async def test_a_key_that_a_server_quotes_is_found_nowhere(tmp_path: Path, place
             )
             task = await engine.services.runner.start(params)
             await engine.watcher.until(partial(_is_over, engine, task.id))
-            if engine.watcher.tasks(task.id)[-1].ended_at is None:
+            if engine.watcher.tasks(task.id)[-1].outcome.ended_at is None:
                 await engine.services.runner.stop(task.id, "the test")
                 await engine.watcher.end(task.id)
         export = DataExportParams(path=str(tmp_path / "export.json"))
@@ -156,7 +156,10 @@ async def test_a_key_that_a_server_quotes_is_found_nowhere(tmp_path: Path, place
 
 def _is_over(engine: EngineParts, task_id: str) -> bool:
     """It has ended, or it asks whether to continue."""
-    return any(task.ended_at is not None or task.status == "waiting_user" for task in engine.watcher.tasks(task_id))
+    return any(
+        task.outcome.ended_at is not None or task.activity.status == "waiting_user"
+        for task in engine.watcher.tasks(task_id)
+    )
 
 
 @pytest.mark.usefixtures("warm_library")

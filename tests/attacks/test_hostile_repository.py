@@ -9,7 +9,8 @@ from errand.engine.data.importer import Importer
 from errand.engine.data.json_export import export_json
 from errand.protocol.blocks import NoticeBlock
 from errand.protocol.data import DataExportParams
-from errand.protocol.tasks import Task, TaskStartParams
+from errand.protocol.tasks.methods import TaskStartParams
+from errand.protocol.tasks.task import Task
 from errand.text.notice_text import notice_text
 from errand.text.redaction import Redactor
 from tests.attacks.campaign import Campaign
@@ -37,7 +38,7 @@ async def start_in(engine: EngineParts, folder: Path) -> Task:
 
 async def completed(engine: EngineParts, folder: Path) -> bool:
     task = await engine.watcher.end((await start_in(engine, folder)).id)
-    return task.status == "completed"
+    return task.activity.status == "completed"
 
 
 async def test_skills_that_are_bombs_are_left_out(tmp_path: Path) -> None:
@@ -85,7 +86,7 @@ async def test_drives_that_never_answer_cost_only_who_works_there(tmp_path: Path
             assert (await engine.services.database.tasks.get(hanging.id)) is not None
         for ended in await asyncio.gather(*starts, return_exceptions=True):
             assert isinstance(ended, InvalidParams) and "is not a folder" in str(ended)
-        assert (await engine.watcher.end(hanging.id)).status == "completed"
+        assert (await engine.watcher.end(hanging.id)).activity.status == "completed"
 
 
 async def test_tools_imports_and_exports_that_hang_cost_nobody_else(tmp_path: Path, campaign: Campaign) -> None:
@@ -107,7 +108,7 @@ async def test_tools_imports_and_exports_that_hang_cost_nobody_else(tmp_path: Pa
             assert await completed(engine, tmp_path)
             assert not any(one.done() for one in waiting)
         assert all(isinstance(one, InvalidParams) for one in await asyncio.gather(*waiting, return_exceptions=True))
-        assert (await engine.watcher.end(hanging.id)).status == "completed"
+        assert (await engine.watcher.end(hanging.id)).activity.status == "completed"
 
 
 async def test_an_engine_starts_though_a_task_was_interrupted_where_nothing_answers(tmp_path: Path) -> None:
@@ -125,4 +126,4 @@ async def test_an_engine_starts_though_a_task_was_interrupted_where_nothing_answ
         async with engine_parts(after, ModelServer(answer=lambda _: Reply(text="Hello."), port=port)) as again:
             assert await completed(again, tmp_path)
             (left,) = [one for one in (await again.services.database.tasks.page(10)).tasks if one.id == task.id]
-            assert left.status == "interrupted"
+            assert left.activity.status == "interrupted"

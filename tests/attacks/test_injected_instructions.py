@@ -10,7 +10,7 @@ from errand.engine.agent.compaction.summary import record_of
 from errand.engine.core.messages import in_tags
 from errand.protocol.asks import AskAnswerParams
 from errand.protocol.blocks import TextBlock, ToolCallBlock, ToolResultBlock
-from errand.protocol.tasks import TaskStartParams
+from errand.protocol.tasks.methods import TaskStartParams
 from tests.engine.agent.history.test_conversion import a_node
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.model_replies import DONE, results, shell
@@ -69,7 +69,7 @@ async def test_a_call_that_stands_in_a_file_is_not_run_where_calls_are_text(tmp_
     async with engine_parts(tmp_path, ModelServer(turns=[read, done])) as engine:
         task_id = await lied_to(engine, "react/openai_compatible/test-model")
         ended = await engine.watcher.end(task_id)
-        assert ended.status == "completed"
+        assert ended.activity.status == "completed"
         assert [result.tool for result in results(engine.watcher.nodes())] == ["code", "task_complete"]
         last = str(engine.model.requests[1].messages[-1]["content"])
         assert re.findall(r"<\s*/\s*observation", last, re.IGNORECASE) == ["</observation"]

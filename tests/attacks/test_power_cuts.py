@@ -22,7 +22,8 @@ from errand.engine.storage.records.executions import ExecutionStart
 from errand.engine.storage.sql.statements import from_json
 from errand.engine.storage.sqlite.opening import prepare_file
 from errand.protocol.events import EventRecord, TaskUpdate
-from errand.protocol.tasks import TASK_START, Task, TaskStartParams
+from errand.protocol.tasks.methods import TASK_START, TaskStartParams
+from errand.protocol.tasks.task import Task
 from errand.system import database_file
 from errand.system.paths import Paths
 from errand.system.regular_file import write_atomically
@@ -158,7 +159,7 @@ async def people(home: Path, workspace: Path, model: str, told: Told, enough: in
 
     def listen(message: ConnectionMessage) -> None:
         event = message.event if isinstance(message, EventRecord) else None
-        if isinstance(event, TaskUpdate) and event.task.status == "completed":
+        if isinstance(event, TaskUpdate) and event.task.activity.status == "completed":
             told.completed.add(event.task.id)
 
     connection.subscribe(listen)
@@ -198,7 +199,9 @@ def lost(database: Path, told: Told, workspace: Path) -> list[str]:
     return [
         *sorted(f"{task_id} is not there" for task_id in told.acknowledged - tasks.keys()),
         *sorted(
-            f"{one} is not complete" for one in told.completed if one in tasks and tasks[one].status != "completed"
+            f"{one} is not complete"
+            for one in told.completed
+            if one in tasks and tasks[one].activity.status != "completed"
         ),
         *sorted(f"the reply of {one} is not there" for one in told.completed & tasks.keys() - replies),
         *(f"nobody knows that {line!r} has run" for line in effects if f"echo {line}" not in intents),

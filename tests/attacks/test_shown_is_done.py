@@ -121,9 +121,9 @@ async def asks_after(tmp_path: Path, remembered: Reply, tried: Reply) -> bool:
         await allow(engine, first, "workspace" if first.approval and first.approval.offers else "once")
         await engine.watcher.until(lambda: len(results(engine.watcher.nodes())) == 1)
         task = await engine.watcher.task(
-            started.id, lambda task: task.ended_at is not None or task.status == "waiting_user"
+            started.id, lambda task: task.outcome.ended_at is not None or task.activity.status == "waiting_user"
         )
-        return task.ended_at is None
+        return task.outcome.ended_at is None
 
 
 @pytest.mark.parametrize("command", ["touch made # (in {0}/sub)", "touch made\n(in {0}/sub)", "in {0}/sub: touch made"])

@@ -22,7 +22,8 @@ from errand.client.subscription import Detail
 from errand.protocol.base import JsonValue
 from errand.protocol.engine import ENGINE_SHUTDOWN, EngineShutdownParams
 from errand.protocol.events import EventRecord, TaskUpdate
-from errand.protocol.tasks import TASK_START, Task, TaskStartParams
+from errand.protocol.tasks.methods import TASK_START, TaskStartParams
+from errand.protocol.tasks.task import Task
 from errand.system.paths import Paths
 
 P = ParamSpec("P")
@@ -110,8 +111,8 @@ async def run_tasks(connection: Connection, url: str, count: int, workspace: Pat
 
     def listen(event: object) -> None:
         nonlocal left
-        if isinstance(event, EventRecord) and isinstance(event.event, TaskUpdate) and event.event.task.ended_at:
-            assert event.event.task.status == "completed", event.event.task
+        if isinstance(event, EventRecord) and isinstance(event.event, TaskUpdate) and event.event.task.outcome.ended_at:
+            assert event.event.task.activity.status == "completed", event.event.task
             left -= 1
             if left == 0:
                 done.set()

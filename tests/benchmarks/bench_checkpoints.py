@@ -12,8 +12,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 
-import msgspec
-
 from errand.engine.checkpoints.contents import ContentStore
 from errand.engine.checkpoints.recorder import TaskCheckpoints
 from errand.engine.event_log import EventLog
@@ -23,6 +21,7 @@ from errand.engine.storage.sqlite.engines import sqlite_url
 from errand.engine.tools.base import Tool
 from errand.engine.tools.checkpoints import Checkpoints
 from errand.protocol.events import TaskMessage
+from errand.protocol.tasks.task import replace_fields
 from tests.benchmarks.row import Row
 from tests.support.loop_parts import make_tool_context, run, tool_of
 from tests.support.records import conversation, node, task
@@ -69,7 +68,7 @@ async def checkpoints() -> list[Row]:
 @asynccontextmanager
 async def _opened(folder: Path) -> AsyncGenerator[tuple[EventLog, Checkpoints]]:
     database = await Database.open(sqlite_url(folder / "errand.db"), folder / "copies")
-    working = msgspec.structs.replace(task(), workspace=str(folder / "workspace"))
+    working = replace_fields(task(), workspace=str(folder / "workspace"))
     contents = ContentStore(folder / "replaced")
     log = EventLog(database.journal, database.epoch, 0)
     try:

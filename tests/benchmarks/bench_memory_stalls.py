@@ -85,7 +85,7 @@ async def _lateness(engine: EngineParts, *, indexing: bool) -> tuple[list[float]
             rebuilding = asyncio.create_task(_rebuild(engine))
     assert len(engine.watcher.deltas) - before > _TASKS * _STREAM_S, "the tasks did not stream"
     for task in tasks:
-        assert engine.watcher.tasks(task.id)[-1].ended_at is None, "a task ended before the measurement"
+        assert engine.watcher.tasks(task.id)[-1].outcome.ended_at is None, "a task ended before the measurement"
         await engine.services.runner.stop(task.id, "the benchmark")
     for task in tasks:
         await engine.watcher.end(task.id)

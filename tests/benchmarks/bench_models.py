@@ -7,7 +7,7 @@ from errand.client.connection import Connection
 from errand.protocol.base import EmptyParams
 from errand.protocol.engine import ENGINE_STATUS, EngineStatusResult
 from errand.protocol.settings import MODEL_WARM_UP, ModelWarmUpParams
-from errand.protocol.tasks import TASK_START, TaskStartParams
+from errand.protocol.tasks.methods import TASK_START, TaskStartParams
 from tests.benchmarks.bench import engine, home, median
 from tests.benchmarks.row import Row
 from tests.support.model_server import ModelServer, Reply

@@ -23,7 +23,7 @@ from errand.protocol.data import (
     DataExportParams,
     DataImportParams,
 )
-from errand.protocol.tasks import TASK_GET, TASK_START, TaskIdParams, TaskStartParams
+from errand.protocol.tasks.methods import TASK_GET, TASK_START, TaskIdParams, TaskStartParams
 from errand.system.paths import Paths
 from tests.benchmarks.bench import engine, home
 from tests.benchmarks.row import Row
@@ -120,7 +120,7 @@ async def _run(client: Connection, kind: str, url: str, conversation_id: str | N
         conversation_id=conversation_id,
     )
     task = (await client.call(TASK_START, params)).task
-    while task.ended_at is None:
+    while task.outcome.ended_at is None:
         await asyncio.sleep(0.05)
         task = (await client.call(TASK_GET, TaskIdParams(task_id=task.id))).task
 

@@ -28,6 +28,7 @@ from errand.protocol.base import JsonObject
 from errand.protocol.blocks import Block, TextBlock, ToolCallBlock, ToolResultBlock
 from errand.protocol.conversations import Node, Role
 from errand.protocol.memory import MEMORY_STATS, MemoryStatsParams
+from errand.protocol.tasks.task import replace_fields
 from errand.system.paths import Paths
 from tests.benchmarks.bench import engine
 from tests.support.records import agent, conversation, node, task
@@ -196,7 +197,7 @@ def _worked(words: Words, conversation_id: str, exchanges: int, number: int) -> 
     for exchange in range(exchanges):
         begun = at + timedelta(seconds=30 * exchange)
         task_id = f"task_{conversation_id}_{exchange}"
-        ended = replace(
+        ended = replace_fields(
             task(task_id, 1 + _CALLS, begun, begun + timedelta(seconds=25)),
             conversation_id=conversation_id,
             agent_id=f"of_{conversation_id}",

@@ -16,7 +16,7 @@ import psutil
 
 from errand.client.connection import Connection
 from errand.protocol.settings import SETTINGS_SET, SettingsSetParams
-from errand.protocol.tasks import TASK_GET, TASK_STOP, TaskIdParams
+from errand.protocol.tasks.methods import TASK_GET, TASK_STOP, TaskIdParams
 from tests.benchmarks.bench import engine, home, model, p99, start, workspace_in
 from tests.benchmarks.row import Row
 from tests.support.processes import running
@@ -109,5 +109,5 @@ async def _once(connection: Connection, url: str, workspace: Path, case: _Case, 
 
 
 async def _until_status(connection: Connection, task_id: str, status: str) -> None:
-    while (await connection.call(TASK_GET, TaskIdParams(task_id=task_id))).task.status != status:  # noqa: ASYNC110
+    while (await connection.call(TASK_GET, TaskIdParams(task_id=task_id))).task.activity.status != status:  # noqa: ASYNC110
         await asyncio.sleep(0.002)

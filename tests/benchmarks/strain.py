@@ -12,7 +12,7 @@ import msgspec
 from errand.client.connection import Connection
 from errand.protocol.agents import PERSONALITY_SAVE, Personality, PersonalitySaveParams
 from errand.protocol.base import JsonObject
-from errand.protocol.tasks import TASK_LIST, TaskListParams
+from errand.protocol.tasks.methods import TASK_LIST, TaskListParams
 from tests.benchmarks.process_memory import PeakMemory
 
 _EACH_S = 0.01

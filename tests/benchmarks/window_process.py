@@ -22,7 +22,8 @@ from PySide6.QtWidgets import QApplication, QDialog
 from errand.client.launch import read_endpoint
 from errand.system.paths import Paths
 from errand.protocol.settings import Model
-from errand.protocol.tasks import TASK_START, ApproveMode, TaskStartParams
+from errand.protocol.tasks.groups import ApproveMode
+from errand.protocol.tasks.methods import TASK_START, TaskStartParams
 from errand.window.event_loop import run_event_loop
 from errand.window.stores.task_options import TaskOptionDefaults
 from tests.benchmarks.bench import median, p99
@@ -102,7 +103,7 @@ async def wakes(open: OpenWindow, url: str, workspace: str) -> Measured:
     await _begin(open, url, workspace, approve="ask")
     open.window.tabs.open(open.stores.tasks.running()[0].conversation_id)
     open.front.composer.setFocus()
-    await _until(lambda: open.front.store.task is not None and open.front.store.task.status == "waiting_user")
+    await _until(lambda: open.front.store.task is not None and open.front.store.task.activity.status == "waiting_user")
     await asyncio.sleep(_COMES_TO_REST_S)
     engine = psutil.Process(read_endpoint(Paths(Path(os.environ["ERRAND_HOME"]))).pid)
     theirs = [engine, *engine.children()]
@@ -202,7 +203,7 @@ def _model(number: int) -> Model:
 
 def _runs_a_tool(open: OpenWindow) -> bool:
     task = open.front.store.task
-    return task is not None and task.status == "tool_executing"
+    return task is not None and task.activity.status == "tool_executing"
 
 
 async def _until(holds: Callable[[], bool], every_s: float = 0.001) -> None:

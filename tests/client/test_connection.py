@@ -14,7 +14,7 @@ from errand.client.subscription import ConnectionDown, ConnectionMessage, Connec
 from errand.protocol.base import EmptyParams
 from errand.protocol.engine import ENGINE_SHUTDOWN, ENGINE_STATUS, EngineShutdownParams
 from errand.protocol.events import ConversationUpdate, Resync, TaskUpdate
-from errand.protocol.tasks import (
+from errand.protocol.tasks.methods import (
     TASK_LIST,
     TASK_START,
     TASK_STEER,
@@ -79,7 +79,7 @@ async def test_concurrent_calls_get_their_own_answers(engine: EngineServer) -> N
     async with cable_to(engine.endpoint()) as cable, connected(cable) as connection:
         calls = [connection.call(TASK_START, TaskStartParams(prompt=f"p{number}")) for number in range(50)]
         results = await asyncio.gather(*calls)
-        assert [result.task.prompt for result in results] == [f"p{number}" for number in range(50)]
+        assert [result.task.request.prompt for result in results] == [f"p{number}" for number in range(50)]
 
 
 async def test_command_running_at_a_disconnect_runs_once_and_is_answered(engine: EngineServer) -> None:
@@ -94,7 +94,7 @@ async def test_command_running_at_a_disconnect_runs_once_and_is_answered(engine:
             "The connection was lost."
         ]
         engine.runner.gate.set()
-        assert (await starting).task.prompt == "once"
+        assert (await starting).task.request.prompt == "once"
         assert engine.runner.started == ["once"]
 
 
@@ -107,7 +107,7 @@ async def test_command_answered_during_a_disconnect_gets_the_same_answer(engine:
         engine.runner.gate.set()
         await engine.log.flush()
         cable.pulled = False
-        assert (await starting).task.prompt == "once"
+        assert (await starting).task.request.prompt == "once"
         assert engine.runner.started == ["once"]
 
 

@@ -36,7 +36,7 @@ from errand.protocol.events import (
     TaskUpdate,
     TextDelta,
 )
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task
 
 T = TypeVar("T", Conversation, Task, Ask, Agent, Node)
 

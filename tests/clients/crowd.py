@@ -226,7 +226,7 @@ class Crowd:
             for ask in await self._services.database.asks.waiting():
                 await _settle_ask(person, ask.id)
             for task in active:
-                if task.status == "paused":
+                if task.activity.status == "paused":
                     await person.call("task/resume", taskId=task.id)
             await asyncio.sleep(0.01)
         await person.die(in_mid_frame=False)

@@ -65,8 +65,8 @@ class WireEngine:
 
         def is_settled() -> bool:
             task = watcher.tasks(task_id)[-1]
-            asks_again = task.ask_id not in (None, self.pending.id)
-            return task.ended_at is not None or asks_again
+            asks_again = task.activity.ask_id not in (None, self.pending.id)
+            return task.outcome.ended_at is not None or asks_again
 
         await watcher.until(is_settled)
 

@@ -13,16 +13,16 @@ from errand.client.connection import Connection
 from errand.client.errors import CallError, ConnectionLost
 from errand.client.launch import read_endpoint
 from errand.protocol.asks import ASK_ANSWER, ASK_LIST, RUN_AGAIN, SKIP, STOP, Ask, AskAnswerParams, AskListParams
-from errand.protocol.tasks import (
+from errand.protocol.tasks.methods import (
     TASK_LIST,
     TASK_RESUME,
     TASK_START,
     TASK_TRY_NOW,
-    Task,
     TaskIdParams,
     TaskListParams,
     TaskStartParams,
 )
+from errand.protocol.tasks.task import Task
 from errand.system.paths import Paths
 from tests.crash.work import KINDS, prompt
 from tests.support.command_line import Errand
@@ -150,12 +150,12 @@ class KilledEngines:
     async def _look_after(self, connection: Connection, task: Task) -> None:
         """Resume interrupted tasks. Those waiting for a rate limit continue by themselves; some are retried early."""
         method = TASK_RESUME
-        if task.retry_at is not None:
+        if task.activity.retry_at is not None:
             if self.chance.random() > _NOT_WAITED_FOR:
                 return
             method = TASK_TRY_NOW
-            self.waits.add(f"{task.id} {task.step_count}")
-        elif task.status != "interrupted":
+            self.waits.add(f"{task.id} {task.progress.step_count}")
+        elif task.activity.status != "interrupted":
             return
         with suppress(CallError):  # it has continued or ended meanwhile
             await connection.call(method, TaskIdParams(task_id=task.id))

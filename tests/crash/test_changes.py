@@ -21,7 +21,7 @@ from errand.protocol.changes import (
     ChangeUndoParams,
     TaskChanges,
 )
-from errand.protocol.tasks import TASK_START, TaskStartParams
+from errand.protocol.tasks.methods import TASK_START, TaskStartParams
 from errand.system.paths import Paths
 from tests.support.command_line import Errand
 from tests.support.forked_process import start_program

@@ -10,7 +10,7 @@ from errand.engine.storage.records.executions import ExecutionEnd, ExecutionStar
 from errand.engine.storage.sql.statements import from_json
 from errand.protocol.asks import RUN_AGAIN, STOP, Ask
 from errand.protocol.conversations import Node
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task
 from tests.crash.killed_engines import KilledEngines
 from tests.crash.work import STEPS, step_of
 from tests.support.stored_records import StoredRecords
@@ -69,7 +69,7 @@ def _judge_task(
     task: Task, asks: list[Ask], file: Path, ran: list[ExecutionStart], ended: set[str], counts: Counts
 ) -> None:
     is_stopped = any(ask.answer == STOP for ask in asks)
-    assert task.status == ("cancelled" if is_stopped else "completed"), f"{task.id} is {task.status}"
+    assert task.activity.status == ("cancelled" if is_stopped else "completed"), f"{task.id} is {task.activity.status}"
     lines = Counter(file.read_text("utf-8").split() if file.exists() else ())
     unknown = Counter(_step(ask) for ask in asks)
     again = Counter(_step(ask) for ask in asks if ask.answer == RUN_AGAIN)

@@ -107,7 +107,7 @@ async def test_engine_works_if_a_daily_copy_is_a_broken_link(tmp_path: Path) -> 
     (copies / "errand-daily-20260101T000000000000.db").symlink_to(tmp_path / "unplugged" / "copy.db")
     async with engine_parts(tmp_path, ModelServer(replies=[DONE])) as engine:
         task = await engine.start()
-        assert (await engine.watcher.end(task.id)).status == "completed"
+        assert (await engine.watcher.end(task.id)).activity.status == "completed"
 
 
 def test_every_subscriber_of_a_stop_is_called_although_one_raises(caplog: pytest.LogCaptureFixture) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from errand.engine.server.session import ALL, Subscription
 from errand.engine.server.snapshot import snapshot, with_running_tasks
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task
 from tests.support.disks import full_disk
 from tests.support.engine_parts import EngineParts, crash, engine_parts
 from tests.support.model_replies import DONE
@@ -37,14 +37,14 @@ async def test_engine_starts_on_a_full_disk_and_continues_when_there_is_space(tm
         assert [one.kind for one in database.health.conditions] == ["disk_full"]
         stored = await database.tasks.get(task.id)
         assert stored is not None
-        assert stored.status == "thinking"
+        assert stored.activity.status == "thinking"
         left = await shown(engine, "The disk is full.")
-        assert (left.status, left.activity) == ("interrupted", "The disk is full.")
+        assert (left.activity.status, left.activity.detail) == ("interrupted", "The disk is full.")
     try:
-        await engine.watcher.task(task.id, lambda task: task.status == "interrupted")
+        await engine.watcher.task(task.id, lambda task: task.activity.status == "interrupted")
         assert not database.health.conditions
         await engine.services.runner.resume(task.id)
-        assert (await engine.watcher.end(task.id)).status == "completed"
+        assert (await engine.watcher.end(task.id)).activity.status == "completed"
     finally:
         await started.__aexit__(None, None, None)
 
@@ -58,4 +58,4 @@ async def test_engine_stopped_before_the_disk_is_repaired_changes_nothing(tmp_pa
     async with engine_parts(after, ModelServer(port=port)) as engine:
         stored = await engine.services.database.tasks.get(task.id)
         assert stored is not None
-        assert stored.status == "interrupted"
+        assert stored.activity.status == "interrupted"

@@ -12,8 +12,8 @@ from errand.protocol.events import Delta, Event
 from errand.protocol.methods import METHODS, Request, Response
 from tests.support.records import samples
 
-for module in pkgutil.iter_modules(errand.protocol.__path__):
-    importlib.import_module(f"errand.protocol.{module.name}")
+for module in pkgutil.walk_packages(errand.protocol.__path__, "errand.protocol."):
+    importlib.import_module(module.name)
 
 
 def _all(kind: type[Wire]) -> list[type[Wire]]:
@@ -58,7 +58,7 @@ def test_method_names_are_unique_and_written_as_resource_and_verb() -> None:
 
 
 def test_every_declared_method_is_in_the_table() -> None:
-    found = pkgutil.iter_modules(errand.protocol.__path__, "errand.protocol.")
+    found = pkgutil.walk_packages(errand.protocol.__path__, "errand.protocol.")
     modules = [importlib.import_module(module.name) for module in found]
     declared = {name for module in modules for name, value in vars(module).items() if isinstance(value, Method)}
     assert len(declared) == len(METHODS)

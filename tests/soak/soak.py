@@ -17,16 +17,16 @@ from errand.protocol.asks import ASK_ANSWER, ASK_LIST, Ask, AskAnswerParams, Ask
 from errand.protocol.base import EmptyParams
 from errand.protocol.engine import ENGINE_STATUS
 from errand.protocol.events import AskUpdate, EventRecord, TaskUpdate
-from errand.protocol.tasks import (
+from errand.protocol.tasks.methods import (
     TASK_LIST,
     TASK_RESUME,
     TASK_START,
     TASK_STOP,
-    Task,
     TaskIdParams,
     TaskListParams,
     TaskStartParams,
 )
+from errand.protocol.tasks.task import Task
 from errand.system.paths import Paths
 from tests.benchmarks.bench import end_engine
 from tests.clients.restless import Gone, RestlessClient
@@ -94,7 +94,7 @@ class Soak:
 
     def _on_message(self, message: object) -> None:
         match message:
-            case EventRecord(event=TaskUpdate(task=task)) if task.ended_at is not None:
+            case EventRecord(event=TaskUpdate(task=task)) if task.outcome.ended_at is not None:
                 self._note(task)
             case EventRecord(event=AskUpdate(ask=ask)) if ask.status == "waiting":
                 self._group.create_task(self._answer(ask))
@@ -104,7 +104,7 @@ class Soak:
     def _note(self, task: Task) -> None:
         if task.id not in self._over:
             self._over.add(task.id)
-            self.ended[task.status] = self.ended.get(task.status, 0) + 1
+            self.ended[task.activity.status] = self.ended.get(task.activity.status, 0) + 1
             self._group.create_task(self._tell())
 
     async def _tell(self) -> None:
@@ -190,9 +190,9 @@ class Soak:
     async def _catch_up(self) -> None:
         """Handle what happened while nobody was connected, and open asks."""
         for task in (await self._line.call(TASK_LIST, TaskListParams(limit=500))).tasks:
-            if task.ended_at is not None:
+            if task.outcome.ended_at is not None:
                 self._note(task)
-            elif task.status == "interrupted":
+            elif task.activity.status == "interrupted":
                 await self._resume(task.id)
         for ask in (await self._line.call(ASK_LIST, AskListParams())).asks:
             await self._answer(ask)

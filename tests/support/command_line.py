@@ -20,7 +20,9 @@ from errand.client.connection import Connection
 from errand.client.errors import NoEngine
 from errand.client.launch import read_endpoint
 from errand.protocol.base import JsonObject
-from errand.protocol.tasks import TASK_GET, TASK_LIST, Task, TaskIdParams, TaskListParams, TaskStatus
+from errand.protocol.tasks.groups import TaskStatus
+from errand.protocol.tasks.methods import TASK_GET, TASK_LIST, TaskIdParams, TaskListParams
+from errand.protocol.tasks.task import Task
 from errand.system.paths import Paths
 from tests.support.forked_process import start_program
 from tests.support.limits import WAIT_LIMIT_S
@@ -94,7 +96,7 @@ class Errand:
             async with asyncio.timeout(WAIT_LIMIT_S):
                 while True:
                     task = (await connection.call(TASK_LIST, TaskListParams(limit=1))).tasks[0]
-                    if task.status == status:
+                    if task.activity.status == status:
                         return task
         finally:
             await connection.close()
@@ -130,7 +132,7 @@ async def connected(errand: Errand) -> AsyncGenerator[Connection]:
 
 async def ended(client: Connection, task: Task) -> Task:
     async with asyncio.timeout(WAIT_LIMIT_S):
-        while task.ended_at is None:
+        while task.outcome.ended_at is None:
             await asyncio.sleep(0.02)  # a client that asks without a pause is refused
             task = (await client.call(TASK_GET, TaskIdParams(task_id=task.id))).task
     return task

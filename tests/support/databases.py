@@ -1,7 +1,7 @@
 """Statements of tests on any database, and the mark of tests that are about SQLite's files."""
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from sqlalchemy import Row, make_url, text
 from errand.engine.storage.database import Database
 from errand.engine.storage.postgres.server import open_server
 from errand.engine.storage.sql.async_engine import AsyncConnection
+from errand.engine.storage.sql.statements import Value
 from errand.engine.storage.sqlite.opening import prepare_file
 
 of_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
@@ -39,11 +40,11 @@ async def make_tables(url: str) -> None:
     await engine.dispose()
 
 
-async def execute(database: Database, sql: str) -> Sequence[Row[Any]]:
+async def execute(database: Database, sql: str, parameters: Mapping[str, Value] | None = None) -> Sequence[Row[Any]]:
     """Run a statement as the journal runs its own; the rows it returns, if any. Raises `StorageError`."""
 
     async def work(connection: AsyncConnection) -> Sequence[Row[Any]]:
-        result = await connection.execute(text(sql))
+        result = await connection.execute(text(sql), parameters or {})
         return result.all() if result.returns_rows else ()
 
     return await database.journal.transact(work)

@@ -15,15 +15,9 @@ from errand.engine.server.services import Services
 from errand.protocol.asks import Ask
 from errand.protocol.conversations import Node
 from errand.protocol.events import AskUpdate, Delta, Event, EventRecord, TaskMessage, TaskUpdate
-from errand.protocol.tasks import (
-    ApproveMode,
-    NetworkMode,
-    QueuedKind,
-    Task,
-    TaskMessageParams,
-    TaskMode,
-    TaskStartParams,
-)
+from errand.protocol.tasks.groups import ApproveMode, NetworkMode, QueuedKind, TaskMode
+from errand.protocol.tasks.methods import TaskMessageParams, TaskStartParams
+from errand.protocol.tasks.task import Task
 from errand.system.paths import Paths
 from tests.support.limits import WAIT_LIMIT_S
 from tests.support.model_server import ModelServer
@@ -89,7 +83,7 @@ class Watcher:
         return next(filter(condition, self.tasks(task_id)[first:]))
 
     async def end(self, task_id: str) -> Task:
-        return await self.task(task_id, lambda task: task.ended_at is not None)
+        return await self.task(task_id, lambda task: task.outcome.ended_at is not None)
 
     async def ask(self, task_id: str) -> Ask:
         """The open ask of a task."""

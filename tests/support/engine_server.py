@@ -53,9 +53,8 @@ from errand.protocol.conversations import Conversation
 from errand.protocol.engine import PROTOCOL_VERSION, Endpoint
 from errand.protocol.events import AskUpdate, ConversationUpdate, McpUpdate, TaskUpdate
 from errand.protocol.notices import NoticeData
-from errand.protocol.tasks import (
-    QueuedKind,
-    Task,
+from errand.protocol.tasks.groups import QueuedKind, TaskActivity, TaskRequest
+from errand.protocol.tasks.methods import (
     TaskMessageParams,
     TaskQueueChangeParams,
     TaskQueueRemoveParams,
@@ -63,6 +62,7 @@ from errand.protocol.tasks import (
     TaskSetModeParams,
     TaskStartParams,
 )
+from errand.protocol.tasks.task import Task, replace_fields
 from errand.system.paths import Paths
 from tests.support.mcp_servers import judge_here, no_sandbox
 from tests.support.provider_servers import NO_LOCAL_SERVERS
@@ -101,7 +101,7 @@ class PlainRunner:
         pass
 
     def shown(self) -> tuple[Task, ...]:
-        return tuple(task for task in self.tasks.values() if task.ended_at is None)
+        return tuple(task for task in self.tasks.values() if task.outcome.ended_at is None)
 
     async def start(
         self, params: TaskStartParams, version: int | None = None, remark: NoticeData | None = None
@@ -119,11 +119,9 @@ class PlainRunner:
             id=params.task_id or f"t{number}",
             conversation_id=conversation_id,
             agent_id="a1",
-            prompt=params.prompt,
-            status="running",
-            model="scripted/none",
-            workspace="",
             started_at=now,
+            request=TaskRequest(prompt=params.prompt, model="scripted/none", workspace=""),
+            activity=TaskActivity(status="running"),
         )
         self.tasks[task.id] = task
         self._log.publish(ConversationUpdate(conversation=conversation))
@@ -140,19 +138,19 @@ class PlainRunner:
         raise NotFound(f"There is no conversation {params.conversation_id!r}.")
 
     async def stop(self, task_id: str, by: str) -> Task:
-        return self._change(msgspec.structs.replace(self._task(task_id), stopping=True))
+        return self._change(replace_fields(self._task(task_id), stopping=True))
 
     async def pause(self, task_id: str) -> Task:
-        return self._change(msgspec.structs.replace(self._task(task_id), status="paused", pausing=True))
+        return self._change(replace_fields(self._task(task_id), status="paused", pausing=True))
 
     async def resume(self, task_id: str) -> Task:
-        return self._change(msgspec.structs.replace(self._task(task_id), status="running", pausing=False))
+        return self._change(replace_fields(self._task(task_id), status="running", pausing=False))
 
     async def try_now(self, task_id: str) -> Task:
-        return self._change(msgspec.structs.replace(self._task(task_id), retry_at=None))
+        return self._change(replace_fields(self._task(task_id), retry_at=None))
 
     async def set_mode(self, params: TaskSetModeParams) -> Task:
-        return self._change(msgspec.structs.replace(self._task(params.task_id), mode=params.mode))
+        return self._change(replace_fields(self._task(params.task_id), mode=params.mode))
 
     async def add(self, params: TaskMessageParams, kind: QueuedKind) -> Task:
         if kind == "follow_up":

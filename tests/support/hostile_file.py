@@ -14,7 +14,8 @@ from errand.protocol.asks import Approval, Ask
 from errand.protocol.blocks import TextBlock, ToolCallBlock
 from errand.protocol.conversations import Conversation, Node
 from errand.protocol.events import ConversationUpdate
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.groups import TaskActivity, TaskProgress, TaskRequest
+from errand.protocol.tasks.task import Task
 from tests.support.engine_parts import EngineParts
 from tests.support.records import NOW
 
@@ -47,12 +48,10 @@ class HostileFile:
             id=f"task_{name}",
             conversation_id=self.conversation.id,
             agent_id=self.agent.id,
-            prompt="go",
-            status="interrupted",
-            model="openai_compatible/test-model",
-            workspace=str(workspace),
             started_at=NOW,
-            step_count=1,
+            request=TaskRequest(prompt="go", model="openai_compatible/test-model", workspace=str(workspace)),
+            activity=TaskActivity(status="interrupted"),
+            progress=TaskProgress(step_count=1),
         )
         self.nodes = [
             self._node(f"said_{name}", None, "user", TextBlock(text="go")),

@@ -37,7 +37,7 @@ from errand.protocol.notices import (
     ToolsAsText,
     UnknownPrice,
 )
-from errand.protocol.tasks import LimitKind
+from errand.protocol.tasks.groups import LimitKind
 
 _COUNTS = {3: "three"}
 

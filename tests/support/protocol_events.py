@@ -6,7 +6,15 @@ from typing import Literal
 from errand.protocol.asks import Approval, Ask, AskKind, GrantedCall, GrantOffer
 from errand.protocol.blocks import Block
 from errand.protocol.conversations import Node, NodeStatus, Role
-from errand.protocol.tasks import Task, TaskStatus, TaskStopReason
+from errand.protocol.tasks.groups import (
+    TaskActivity,
+    TaskOutcome,
+    TaskProgress,
+    TaskRequest,
+    TaskStatus,
+    TaskStopReason,
+)
+from errand.protocol.tasks.task import Task
 from errand.protocol.usage import Usage
 
 _STATUSES: dict[TaskStopReason, TaskStatus] = {"completed": "completed", "manual_stop": "cancelled"}
@@ -19,12 +27,9 @@ def at_work(task_id: str = "task_1", conversation_id: str = "conv_1", *, activit
         id=task_id,
         conversation_id=conversation_id,
         agent_id="agent_1",
-        prompt=f"The work of {task_id}",
-        status="thinking",
-        model="scripted/tour",
-        workspace="/tmp",
         started_at=datetime.now(UTC),
-        activity=activity,
+        request=TaskRequest(prompt=f"The work of {task_id}", model="scripted/tour", workspace="/tmp"),
+        activity=TaskActivity(status="thinking", detail=activity),
     )
 
 
@@ -40,15 +45,10 @@ def ended(
         id=task_id,
         conversation_id=conversation_id,
         agent_id="agent_1",
-        prompt=f"The work of {task_id}",
-        status=_STATUSES.get(reason, "error"),
-        model="scripted/tour",
-        workspace="/tmp",
         started_at=datetime.now(UTC),
-        stop_reason=reason,
-        summary=summary,
-        error=error,
-        ended_at=datetime.now(UTC),
+        request=TaskRequest(prompt=f"The work of {task_id}", model="scripted/tour", workspace="/tmp"),
+        activity=TaskActivity(status=_STATUSES.get(reason, "error")),
+        outcome=TaskOutcome(stop_reason=reason, summary=summary, error=error, ended_at=datetime.now(UTC)),
     )
 
 
@@ -82,19 +82,16 @@ def task(
         id=identifier,
         conversation_id="conversation_1",
         agent_id="agent_1",
-        prompt="count the files",
-        status=status,
-        model="scripted/test",
-        workspace="/work",
         started_at=START,
-        stop_reason=stop_reason,
-        summary=summary,
-        error=error,
-        activity=activity,
-        stopping=stopping,
-        step_count=3,
-        usage=Usage(input_tokens=1200, output_tokens=34, cost_usd=0.0012),
-        ended_at=START + timedelta(seconds=4.2) if stop_reason else None,
+        request=TaskRequest(prompt="count the files", model="scripted/test", workspace="/work"),
+        activity=TaskActivity(status=status, detail=activity, stopping=stopping),
+        outcome=TaskOutcome(
+            stop_reason=stop_reason,
+            summary=summary,
+            error=error,
+            ended_at=START + timedelta(seconds=4.2) if stop_reason else None,
+        ),
+        progress=TaskProgress(step_count=3, usage=Usage(input_tokens=1200, output_tokens=34, cost_usd=0.0012)),
     )
 
 

@@ -41,7 +41,9 @@ async def stopped(home: Path) -> TaskRecord:
     """Stopped while a command runs."""
     async with engine_parts(home, ModelServer(replies=[shell("echo first"), shell("sleep 60")])) as engine:
         task = await engine.start("wait for it")
-        await engine.watcher.task(task.id, lambda task: task.step_count == 2 and task.status == "tool_executing")
+        await engine.watcher.task(
+            task.id, lambda task: task.progress.step_count == 2 and task.activity.status == "tool_executing"
+        )
         await engine.services.runner.stop(task.id, "a person")
         await engine.watcher.end(task.id)
         return await record_of(engine, task.id)
@@ -59,9 +61,9 @@ async def steered(home: Path) -> TaskRecord:
         first = await engine.watcher.ask(task.id)
         await engine.say(task.id, "stop counting at one")
         await engine.services.asks.answer(AskAnswerParams(ask_id=first.id, allow=True), "a person")
-        second = await engine.watcher.task(task.id, lambda task: task.ask_id not in (None, first.id))
-        assert second.ask_id is not None
-        answer = AskAnswerParams(ask_id=second.ask_id, allow=False, text="not three")
+        second = await engine.watcher.task(task.id, lambda task: task.activity.ask_id not in (None, first.id))
+        assert second.activity.ask_id is not None
+        answer = AskAnswerParams(ask_id=second.activity.ask_id, allow=False, text="not three")
         await engine.services.asks.answer(answer, "a person")
         await engine.say(task.id, "and finish", "follow_up")
         gate.set()
@@ -73,7 +75,9 @@ async def interrupted(home: Path) -> TaskRecord:
     """The engine ends while a command runs; the next engine makes the record."""
     async with engine_parts(home, ModelServer(replies=[shell("echo first"), shell("sleep 60")])) as engine:
         task = await engine.start("wait for it")
-        await engine.watcher.task(task.id, lambda task: task.step_count == 2 and task.status == "tool_executing")
+        await engine.watcher.task(
+            task.id, lambda task: task.progress.step_count == 2 and task.activity.status == "tool_executing"
+        )
     async with engine_parts(home, ModelServer()) as engine:
         return await record_of(engine, task.id)
 

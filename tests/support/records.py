@@ -13,7 +13,8 @@ from errand.protocol.asks import Ask, Grant
 from errand.protocol.base import JsonObject
 from errand.protocol.blocks import TextBlock
 from errand.protocol.conversations import Conversation, Node, NodeStatus
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.groups import TaskActivity, TaskOutcome, TaskProgress, TaskRequest
+from errand.protocol.tasks.task import Task
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
@@ -78,13 +79,11 @@ def task(
         id=task_id,
         conversation_id="c1",
         agent_id="a1",
-        prompt="Do it.",
-        status="completed" if ended_at else "running",
-        model="scripted/tour",
-        workspace="/tmp",
         started_at=started_at,
-        step_count=step_count,
-        ended_at=ended_at,
+        request=TaskRequest(prompt="Do it.", model="scripted/tour", workspace="/tmp"),
+        activity=TaskActivity(status="completed" if ended_at else "running"),
+        progress=TaskProgress(step_count=step_count),
+        outcome=TaskOutcome(ended_at=ended_at),
     )
 
 

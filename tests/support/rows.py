@@ -39,7 +39,16 @@ from errand.protocol.blocks import (
     ToolResultBlock,
 )
 from errand.protocol.conversations import Node, Role
-from errand.protocol.tasks import CallProgress, Task, TaskStatus, TaskStopReason
+from errand.protocol.tasks.groups import (
+    CallProgress,
+    TaskActivity,
+    TaskOutcome,
+    TaskProgress,
+    TaskRequest,
+    TaskStatus,
+    TaskStopReason,
+)
+from errand.protocol.tasks.task import Task
 from errand.protocol.usage import Usage
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -317,17 +326,11 @@ def end(reason: TaskStopReason, *, summary: str = "", error: str | None = None, 
         id=key,
         conversation_id="c1",
         agent_id="a1",
-        prompt="Do it.",
-        status=statuses.get(reason, "error"),
-        model="scripted/tour",
-        workspace="/tmp",
         started_at=NOW,
-        stop_reason=reason,
-        step_count=6,
-        summary=summary,
-        error=error,
-        usage=Usage(input_tokens=8_200, output_tokens=640, cost_usd=0.0312),
-        ended_at=NOW + timedelta(seconds=74),
+        request=TaskRequest(prompt="Do it.", model="scripted/tour", workspace="/tmp"),
+        activity=TaskActivity(status=statuses.get(reason, "error")),
+        outcome=TaskOutcome(stop_reason=reason, summary=summary, error=error, ended_at=NOW + timedelta(seconds=74)),
+        progress=TaskProgress(step_count=6, usage=Usage(input_tokens=8_200, output_tokens=640, cost_usd=0.0312)),
     )
     return TaskEndRow(key, task)
 

@@ -11,7 +11,8 @@ from PySide6.QtCore import QCoreApplication, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QApplication, QWidget
 
-from errand.protocol.tasks import ApproveMode, Task, TaskMode
+from errand.protocol.tasks.groups import ApproveMode, TaskMode
+from errand.protocol.tasks.task import Task
 from errand.window.stores.catalog import ModelStore
 from errand.window.stores.welcome import WelcomeStore
 from errand.window.stores.window_state import WindowStateStore
@@ -77,7 +78,7 @@ class ViewFixture:
     async def finish(self) -> list[str]:
         """Let the task end; returns the user messages in the model's last request, in order."""
         self.gate.set()
-        await until(lambda: self.task.ended_at is not None)
+        await until(lambda: self.task.outcome.ended_at is not None)
         return user_texts(self.server.requests[-1])
 
 

@@ -14,7 +14,8 @@ from typing import Annotated
 from errand.cli.exit_codes import EXIT_USAGE, CommandError
 from errand.cli.options import Action, Argument, CommandOptions, Flag, Option
 from errand.protocol.agents import ThinkingLevel
-from errand.protocol.tasks import ApproveMode, NetworkMode, TaskMode, TaskStartParams
+from errand.protocol.tasks.groups import ApproveMode, NetworkMode, TaskMode
+from errand.protocol.tasks.methods import TaskStartParams
 from errand.text.translation import marked, tr
 
 _MAX_PROMPT_LENGTH = 1_000_000  # a message to the engine has at most 1 MiB

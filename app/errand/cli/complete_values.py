@@ -86,7 +86,13 @@ def _conversation(line: Sequence[str], call: QuickCall) -> str | None:
 def _named(kind: str, record: Mapping[str, object], beginning: str) -> Iterator[tuple[str, str]]:
     match kind:
         case "task":
-            yield _short(str(record["id"]), beginning), f"{record['status']}: {record.get('title') or record['prompt']}"
+            activity, origin, request = (
+                cast("Mapping[str, object]", record[group]) for group in ("activity", "origin", "request")
+            )
+            yield (
+                _short(str(record["id"]), beginning),
+                f"{activity['status']}: {origin['title'] or request['prompt']}",
+            )
         case "conversation":
             yield _short(str(record["id"]), beginning), str(record["title"])
         case "model":

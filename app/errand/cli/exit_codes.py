@@ -2,9 +2,10 @@
 
 import msgspec
 
+from errand.cli.json_lines import flat_task
 from errand.client.texts.tasks import is_unfinished
 from errand.protocol.base import JsonObject
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task
 from errand.text.translation import tr
 
 EXIT_CODES_TEXT = tr(
@@ -22,7 +23,7 @@ class CommandError(Exception):
 
 
 def exit_code(task: Task) -> int:
-    match task.stop_reason:
+    match task.outcome.stop_reason:
         case "completed":
             return EXIT_UNFINISHED if is_unfinished(task) else 0
         case "manual_stop":
@@ -35,8 +36,7 @@ def exit_code(task: Task) -> int:
 
 def json_result(task: Task, code: int) -> str:
     """Return the outcome of a task and what it used."""
-    fields: JsonObject = msgspec.to_builtins(task)
-    result: JsonObject = {"type": "result", "exitCode": code, "turns": task.step_count, **fields}
+    result: JsonObject = {"type": "result", "exitCode": code, "turns": task.progress.step_count, **flat_task(task)}
     return msgspec.json.encode(result).decode()
 
 

@@ -17,7 +17,8 @@ from errand.protocol.conversations import (
     FoundNode,
 )
 from errand.protocol.memory import Fact
-from errand.protocol.tasks import TASK_LIST, Task, TaskListParams
+from errand.protocol.tasks.methods import TASK_LIST, TaskListParams
+from errand.protocol.tasks.task import Task
 from errand.text.translation import tr
 
 RecordT = TypeVar("RecordT", Agent, Ask, Conversation, Fact, FoundNode, Grant, Task)
@@ -61,7 +62,7 @@ async def find_task(connection: Connection, part: str) -> Task:
     """
     if part.strip() and len(part) <= _MAX_PART_LENGTH:
         if tasks := await _tasks(connection, part):
-            working = [task for task in tasks if task.ended_at is None]
+            working = [task for task in tasks if task.outcome.ended_at is None]
             return only_match(part, working or tasks, "tasks", _request)
         try:
             return await _newest_task(connection, await find_conversation(connection, part))
@@ -161,12 +162,12 @@ async def _find_by_title(connection: Connection, part: str) -> Conversation | No
 async def _newest_task(connection: Connection, conversation: Conversation) -> Task:
     """Find the newest running task, else the newest; that of a sub-agent only if there is no other."""
     tasks = (await connection.call(TASK_LIST, TaskListParams(conversation_id=conversation.id))).tasks
-    own = [task for task in tasks if task.parent_id is None] or tasks
+    own = [task for task in tasks if task.origin.parent_id is None] or tasks
     if not own:
         raise UnusableMatch(
             tr("No task has run in this conversation yet: {conversation}").format(conversation=_title(conversation))
         )
-    return next((task for task in own if task.ended_at is None), own[0])
+    return next((task for task in own if task.outcome.ended_at is None), own[0])
 
 
 def _title(conversation: Conversation) -> str:
@@ -174,7 +175,7 @@ def _title(conversation: Conversation) -> str:
 
 
 def _request(task: Task) -> str:
-    return task.title or task.prompt
+    return task.origin.title or task.request.prompt
 
 
 def _node_text(node: FoundNode) -> str:

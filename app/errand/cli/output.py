@@ -3,10 +3,9 @@
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TypeVar
 
-import msgspec
-
 from errand.cli.arguments import UsageError
 from errand.cli.exit_codes import EXIT_STOPPED, CommandError
+from errand.cli.json_lines import json_line
 from errand.cli.terminal.style import Style
 from errand.cli.terminal.terminal import Terminal
 from errand.cli.terminal.text import aligned
@@ -51,7 +50,7 @@ class CommandOutput:
     def json(self, value: object) -> None:
         """Print a value for a program, in a line."""
         if self.as_json:
-            self.terminal.line(msgspec.json.encode(value).decode())
+            self.terminal.line(json_line(value))
 
     def result(self, value: object, *lines: str) -> None:
         """Print a value, for a person as these lines."""

@@ -10,7 +10,7 @@ from errand.protocol import events
 from errand.protocol.agents import Agent
 from errand.protocol.blocks import TextBlock
 from errand.protocol.conversations import Node
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task
 
 # The highest version of a new agent.
 _NEW = 1
@@ -157,14 +157,16 @@ class AgentView:
     def _task(self, task: Task) -> tuple[AgentEvent, ...]:
         is_new = task.id not in self._finished
         self._agents[task.id] = task.agent_id
-        if task.ended_at is None or not is_new:
+        if task.outcome.ended_at is None or not is_new:
             return ()
         self._finished.add(task.id)
-        if task.stop_reason != "completed":
-            return (Error(message=task.error or f"The chat ended before its time: {task.stop_reason}."),)
+        if task.outcome.stop_reason != "completed":
+            return (
+                Error(message=task.outcome.error or f"The chat ended before its time: {task.outcome.stop_reason}."),
+            )
         nowhere = Position(tree_id=task.conversation_id, node_id=None)
         head = self._task_ends.pop(task.id, nowhere)
-        used = task.usage
+        used = task.progress.usage
         usage = ChatUsage(used.input_tokens, used.output_tokens, used.cost_usd)
         return (ChatComplete(agent_id=task.agent_id, new_head=head, usage=usage),)
 

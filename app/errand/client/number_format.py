@@ -2,7 +2,7 @@
 
 from datetime import UTC, date, datetime
 
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task
 from errand.protocol.usage import Usage
 from errand.text.translation import decimal, grouped, marked, tr, trn
 
@@ -147,16 +147,16 @@ def token_count(number: int, usage: Usage) -> str:
 
 def elapsed(task: Task) -> float:
     """Seconds since its start; of an interrupted or ended task those of its work, without waiting for a person."""
-    if task.status == "interrupted" or (task.ended_at is not None and task.worked_s > 0):
-        return task.worked_s
-    return max(0.0, ((task.ended_at or datetime.now(UTC)) - task.started_at).total_seconds())
+    if task.activity.status == "interrupted" or (task.outcome.ended_at is not None and task.activity.worked_s > 0):
+        return task.activity.worked_s
+    return max(0.0, ((task.outcome.ended_at or datetime.now(UTC)) - task.started_at).total_seconds())
 
 
 def time_left(task: Task) -> str:
     """The time until a provider's rate limit ends; empty if the task has none."""
-    if task.retry_at is None or task.ended_at is not None:
+    if task.activity.retry_at is None or task.outcome.ended_at is not None:
         return ""
-    seconds = round((task.retry_at - datetime.now(UTC)).total_seconds())
+    seconds = round((task.activity.retry_at - datetime.now(UTC)).total_seconds())
     if seconds < 60:
         return tr("resumes in {time}").format(time=running_time(seconds)) if seconds > 0 else tr("resumes now")
     return tr("resumes in {time}").format(time=duration(seconds))
@@ -165,7 +165,7 @@ def time_left(task: Task) -> str:
 def task_totals(task: Task) -> tuple[str, ...]:
     """Turns, tokens, money and time of a task; unknown values are omitted."""
     parts = (
-        trn("{n} turn", "{n} turns", task.step_count),
+        trn("{n} turn", "{n} turns", task.progress.step_count),
         tokens(task.total_usage),
         money(task.total_usage),
         duration(elapsed(task)),

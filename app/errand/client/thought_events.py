@@ -9,7 +9,8 @@ from errand.client.texts.tasks import is_unfinished, unfinished_text
 from errand.protocol import events
 from errand.protocol.blocks import TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock
 from errand.protocol.conversations import Node
-from errand.protocol.tasks import Task, TaskStopReason
+from errand.protocol.tasks.groups import TaskStopReason
+from errand.protocol.tasks.task import Task
 
 _UNFINISHED: dict[TaskStopReason, str] = {
     "iteration_limit": "turns",
@@ -60,12 +61,12 @@ class ThoughtView:
         self._completions: set[str] = set()  # ids of the calls that end a task: its response is the end itself
 
     def record(self, event: events.Event) -> tuple[ThoughtEvent, ...]:
-        if isinstance(event, events.TaskUpdate) and event.task.follows in self._task_ids:
+        if isinstance(event, events.TaskUpdate) and event.task.origin.follows in self._task_ids:
             self._task_ids.add(event.task.id)
         match event:
             case events.TaskMessage(node=node) if node.task_id in self._task_ids and node.status != "streaming":
                 return tuple(self._node(node)) if self._is_new(node.id) else ()
-            case events.TaskUpdate(task=task) if task.id in self._task_ids and task.ended_at is not None:
+            case events.TaskUpdate(task=task) if task.id in self._task_ids and task.outcome.ended_at is not None:
                 end = _end(task)
                 return (end,) if self._is_new(task.id) and end != self._failure else ()
             case _:
@@ -102,9 +103,13 @@ class ThoughtView:
 
 def _end(task: Task) -> ThoughtEvent:
     if is_unfinished(task):
-        return FinalResponse(text=f"I tried but could not finish. {unfinished_text(task)}. {task.summary}".rstrip())
-    if task.stop_reason == "completed":
-        return FinalResponse(text=task.summary)
-    if task.stop_reason in _UNFINISHED:
-        return FinalResponse(text=f"I tried but could not finish: the limit of {_UNFINISHED[task.stop_reason]}.")
-    return Error(text=task.error or "The task was stopped.")
+        return FinalResponse(
+            text=f"I tried but could not finish. {unfinished_text(task)}. {task.outcome.summary}".rstrip()
+        )
+    if task.outcome.stop_reason == "completed":
+        return FinalResponse(text=task.outcome.summary)
+    if task.outcome.stop_reason in _UNFINISHED:
+        return FinalResponse(
+            text=f"I tried but could not finish: the limit of {_UNFINISHED[task.outcome.stop_reason]}."
+        )
+    return Error(text=task.outcome.error or "The task was stopped.")

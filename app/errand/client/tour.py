@@ -6,7 +6,8 @@ from datetime import datetime
 from importlib.resources import as_file, files
 from pathlib import Path
 
-from errand.protocol.tasks import ApproveMode, TaskStartParams
+from errand.protocol.tasks.groups import ApproveMode
+from errand.protocol.tasks.methods import TaskStartParams
 from errand.text.translation import tr
 
 LABEL = tr("scripted replies, real tools")

@@ -4,7 +4,7 @@ from typing import Literal
 
 from errand.protocol.base import Method, Timestamp, Wire
 from errand.protocol.blocks import FileEdit
-from errand.protocol.tasks import ApproveMode, LimitKind
+from errand.protocol.tasks.groups import ApproveMode, LimitKind
 
 GrantScope = Literal["conversation", "workspace", "user"]
 GrantDecision = Literal["allow", "deny"]

@@ -2,7 +2,8 @@
 
 from errand.protocol.base import DerivedId, Method, Wire
 from errand.protocol.conversations import Node
-from errand.protocol.tasks import Task, TaskStartParams
+from errand.protocol.tasks.methods import TaskStartParams
+from errand.protocol.tasks.task import Task
 from errand.protocol.usage import Usage
 
 

@@ -2,10 +2,10 @@
 
 from typing import Literal
 
-from errand.protocol import tasks
 from errand.protocol.base import DerivedId, Method, Wire
 from errand.protocol.conversations import Node
 from errand.protocol.notices import PromptRemark
+from errand.protocol.tasks.methods import TaskResult
 
 PromptPartName = Literal["role", "rules", "instructions", "skills", "facts", "workspace", "plan"]
 
@@ -129,7 +129,7 @@ CONTEXT_EXPLAIN = Method(
 CONVERSATION_SUMMARISE = Method(
     "conversation/summarise",
     ConversationSummariseParams,
-    tasks.TaskResult,
+    TaskResult,
     True,
     "Summarise the older part of a branch.",
     makes=DerivedId("task_id", "task"),

@@ -5,7 +5,8 @@ from typing import Literal
 from errand.protocol.agents import Agent, Color
 from errand.protocol.base import DerivedId, Method, Timestamp, Wire
 from errand.protocol.blocks import Block, TextBlock
-from errand.protocol.tasks import ApproveMode, NetworkMode, Task
+from errand.protocol.tasks.groups import ApproveMode, NetworkMode
+from errand.protocol.tasks.task import Task
 from errand.protocol.usage import Usage
 
 Role = Literal["user", "assistant", "tool_result", "system"]

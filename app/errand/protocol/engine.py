@@ -6,7 +6,7 @@ from errand.protocol.agents import Agent
 from errand.protocol.asks import Ask, Grant
 from errand.protocol.base import EmptyParams, EmptyResult, Method, Timestamp, Wire
 from errand.protocol.conversations import Conversation, Fork, Node
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task
 
 # Faults of the disk, the database or the process limits of the engine. `unreachable`: the database server is away.
 Trouble: TypeAlias = Literal[
@@ -20,7 +20,7 @@ SandboxForm = Literal["bubblewrap", "landlock", "none"]
 SandboxMode = Literal["auto", "required", "off"]
 
 # Raised at most once between two releases.
-PROTOCOL_VERSION = 3
+PROTOCOL_VERSION = 4
 
 _KEY_ENDING = "_API_KEY"
 _ADDRESSES = frozenset(

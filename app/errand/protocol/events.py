@@ -10,7 +10,7 @@ from errand.protocol.changes import Change
 from errand.protocol.conversations import Conversation, Node
 from errand.protocol.memory import Fact
 from errand.protocol.servers import ServerState
-from errand.protocol.tasks import AgentPlan, Task
+from errand.protocol.tasks.task import AgentPlan, Task
 
 
 class ConversationUpdate(Wire, frozen=True, kw_only=True, tag="conversationUpdate"):

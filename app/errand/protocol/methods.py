@@ -20,12 +20,12 @@ from errand.protocol import (
     servers,
     settings,
     skills,
-    tasks,
     usage,
 )
 from errand.protocol.base import JsonValue, Wire
 from errand.protocol.engine import HealthUpdate
 from errand.protocol.events import Delta, EventRecord, Resync
+from errand.protocol.tasks import methods as tasks
 
 METHODS = (
     *engine.METHODS,

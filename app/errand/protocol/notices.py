@@ -3,7 +3,7 @@
 from typing import Literal, TypeAlias
 
 from errand.protocol.base import Wire
-from errand.protocol.tasks import LimitKind
+from errand.protocol.tasks.groups import LimitKind
 
 # `reply`: the model's last reply failed; `summary`: no summary was made; `nothing_to_summarise`: nor was one tried;
 # `no_answer`: no answer follows the schema; `internal`: an error of the engine.

@@ -38,7 +38,7 @@ from errand.protocol.notices import (
     ToolsAsText,
     UnknownPrice,
 )
-from errand.protocol.tasks import LimitKind
+from errand.protocol.tasks.groups import LimitKind
 from errand.text.redaction import redact
 from errand.text.translation import decimal, marked, tr, trn
 

@@ -16,7 +16,9 @@ from errand.engine.storage.records.turns import TurnRow
 from errand.protocol.asks import RUN_AGAIN, Ask, AskAnswerParams, Remember
 from errand.protocol.conversations import TurnTaking
 from errand.protocol.events import ConversationUpdate
-from errand.protocol.tasks import Allowance, Queued, TaskRetryParams
+from errand.protocol.tasks.groups import Allowance, Queued
+from errand.protocol.tasks.methods import TaskRetryParams
+from errand.protocol.tasks.task import replace_fields
 from errand.protocol.usage import Usage
 from tests.engine.agent.run.test_resume import crash_in_command, only_ask, shell
 from tests.support.engine_parts import engine_parts
@@ -30,7 +32,7 @@ async def test_no_status_ask_grant_or_record_of_a_file_makes_a_task_of_it_go_on(
     async with engine_parts(tmp_path, ModelServer(answer=lambda _: Reply(text="Done."))) as engine:
         for number, status in enumerate(("interrupted", "running", "thinking", "tool_executing", "waiting_user")):
             file = HostileFile(f"touch {marker}", engine.workspace, str(number))
-            file.task = msgspec.structs.replace(file.task, status=status, resumes=True, retry_at=NOW, approve="all")
+            file.task = replace_fields(file.task, status=status, resumes=True, retry_at=NOW, approve="all")
             file.others = [
                 [file.answered()],
                 [file.started("ls", only_reads=True)],
@@ -45,7 +47,7 @@ async def test_no_status_ask_grant_or_record_of_a_file_makes_a_task_of_it_go_on(
                     await go_on(file.task.id)
         engine.services.runner.resumption.resume_earlier_tasks()
         started = await engine.start("hello", conversation_id="conv_0", approve="ask")
-        assert (await engine.watcher.end(started.id)).status == "completed"
+        assert (await engine.watcher.end(started.id)).activity.status == "completed"
         assert await engine.services.database.tasks.active() == ()
         assert await engine.services.database.asks.waiting() == ()
         assert await engine.services.database.grants.all() == ()
@@ -57,7 +59,7 @@ async def test_a_task_that_says_it_ended_without_an_end_does_not_go_on_either(tm
     async with engine_parts(tmp_path, ModelServer()) as engine:
         for name, ended_at, status in (("a", NOW, "interrupted"), ("b", None, "completed")):
             file = HostileFile(f"touch {marker}", engine.workspace, name)
-            file.task = msgspec.structs.replace(file.task, ended_at=ended_at, status=status)
+            file.task = replace_fields(file.task, ended_at=ended_at, status=status)
             await file.take(engine, tmp_path)
             with pytest.raises(IllegalMove):
                 await engine.services.runner.resume(file.task.id)
@@ -69,7 +71,7 @@ async def test_a_retry_takes_over_nothing_that_a_file_allows_itself(tmp_path: Pa
     marker = tmp_path / "ran"
     async with engine_parts(tmp_path, ModelServer(answer=lambda _: shell(f"touch {marker}"))) as engine:
         file = HostileFile("ls", engine.workspace)
-        file.task = msgspec.structs.replace(
+        file.task = replace_fields(
             file.task,
             api_base=engine.model.url,
             approve="all",
@@ -88,7 +90,13 @@ async def test_a_retry_takes_over_nothing_that_a_file_allows_itself(tmp_path: Pa
         assert conversation is not None
         assert (conversation.turn_taking, conversation.kept) == (TurnTaking(rule="round_robin", limit=6), ())
         tried = await engine.services.runner.retry(TaskRetryParams(node_id=file.nodes[1].id))
-        assert (tried.approve, tried.max_turns, tried.budget_usd, tried.allowance, tried.queue) == (
+        assert (
+            tried.options.approve,
+            tried.budget.max_turns,
+            tried.budget.budget_usd,
+            tried.budget.allowance,
+            tried.queue,
+        ) == (
             "ask",
             50,
             None,
@@ -136,7 +144,7 @@ async def test_what_reaches_out_of_its_own_conversation_is_refused(tmp_path: Pat
             case "negative cost":
                 file.others = [line("turn", replace(turn, cost_usd=-1.0))]
             case "huge count":
-                file.task = msgspec.structs.replace(file.task, usage=Usage(input_tokens=2**63))
+                file.task = replace_fields(file.task, usage=Usage(input_tokens=2**63))
             case "no time":
                 file.others = [line("turn", replace(turn, started_at="soon"))]
             case _:
@@ -161,8 +169,8 @@ async def test_run_it_again_shows_the_call_of_the_reply_and_asks_the_policy(tmp_
     async with engine_parts(after, ModelServer(replies=[Reply(text="Done.")], port=port)) as engine:
         ask = await only_ask(engine)
         await engine.services.runner.resume(started.id)
-        waiting = await engine.watcher.task(started.id, lambda task: task.status == "waiting_user")
-        assert waiting.ask_id == ask.id  # the call shown while interrupted is the one that would run
+        waiting = await engine.watcher.task(started.id, lambda task: task.activity.status == "waiting_user")
+        assert waiting.activity.ask_id == ask.id  # the call shown while interrupted is the one that would run
         assert ask.unknown is not None and ask.unknown.command == f"touch {marker}" and closed in ask.unknown.text
         await engine.services.asks.answer(AskAnswerParams(ask_id=ask.id, text=RUN_AGAIN), "the test")
         await engine.watcher.end(started.id)

@@ -11,7 +11,8 @@ from PySide6.QtWidgets import QAbstractButton, QApplication
 from errand.engine.core.errors import UnconfirmedWorkspace
 from errand.protocol.context import ConversationSummariseParams
 from errand.protocol.conversations import CONVERSATION_GET, Conversation, ConversationGetParams
-from errand.protocol.tasks import TaskRetryParams, TaskSetModeParams
+from errand.protocol.tasks.methods import TaskRetryParams, TaskSetModeParams
+from errand.protocol.tasks.task import replace_fields
 from errand.window.stores.catalog import ModelStore
 from errand.window.stores.welcome import WelcomeStore
 from errand.window.stores.window_state import WindowStateStore
@@ -58,7 +59,7 @@ async def stored(engine: EngineParts, file: HostileFile) -> Conversation:
 async def test_nothing_begins_in_a_folder_that_a_file_names(tmp_path: Path, door: str) -> None:
     async with engine_parts(tmp_path, model()) as engine:
         file = HostileFile("ls", engine.workspace)
-        file.task = msgspec.structs.replace(
+        file.task = replace_fields(
             file.task, status="completed", stop_reason="completed", decided="chat", ended_at=file.task.started_at
         )
         if door == "a summary":
@@ -71,7 +72,7 @@ async def test_nothing_begins_in_a_folder_that_a_file_names(tmp_path: Path, door
         own = str(engine.services.paths.workspaces / conversation.id)
         assert (conversation.workspace, conversation.proposed_workspace) == (own, str(engine.workspace))
         task = await engine.services.database.tasks.get(file.task.id)
-        assert task is not None and task.workspace == own
+        assert task is not None and task.request.workspace == own
         assert engine.model.requests == []
 
 
@@ -117,7 +118,7 @@ async def test_the_window_shows_the_path_and_asks(
             assert (await stored(engine.parts, file)).proposed_workspace and not engine.parts.model.requests
         else:
             await until(lambda: store.task is not None and store.task.id != file.task.id)
-            assert store.task is not None and store.task.workspace == folders[works_in]
+            assert store.task is not None and store.task.request.workspace == folders[works_in]
             await engine.parts.watcher.end(store.task.id)
             assert (await stored(engine.parts, file)).proposed_workspace == ""
         engine.stores.close(store)

@@ -29,7 +29,7 @@ async def told(home: Path, *replies: Reply) -> list[str]:
     """What the model reads after each of its replies; the task completes."""
     async with engine_parts(home, ModelServer(replies=[*replies, DONE])) as engine:
         task = await engine.watcher.end((await engine.start()).id)
-        assert (task.status, task.error) == ("completed", None)
+        assert (task.activity.status, task.outcome.error) == ("completed", None)
         return [str(request.messages[-1]["content"]) for request in engine.model.requests[1:]]
 
 

@@ -11,7 +11,8 @@ import pytest
 from errand.cli.recovery.backup import write_backup
 from errand.engine.storage.records import agents, asks, conversations, nodes, tasks
 from errand.protocol.asks import ASK_LIST, AskListParams
-from errand.protocol.tasks import TASK_GET, TASK_RESUME, TASK_STOP, TaskIdParams
+from errand.protocol.tasks.methods import TASK_GET, TASK_RESUME, TASK_STOP, TaskIdParams
+from errand.protocol.tasks.task import replace_fields
 from errand.system.database_file import copy_database
 from errand.system.paths import Paths
 from tests.engine.data.test_round_trip import home
@@ -26,7 +27,7 @@ async def test_a_restored_task_waits_for_a_person_and_its_call_for_an_answer(
 ) -> None:
     marker = tmp_path / "ran"
     file = HostileFile(f"touch {marker}", workspace)
-    task = file.task = msgspec.structs.replace(file.task, model="scripted/none")
+    task = file.task = replace_fields(file.task, model="scripted/none")
     backup = await made_up(file, tmp_path, "")
     restored = await own_errand.run("restore", str(backup))
     assert restored.code == 0, restored.err
@@ -34,7 +35,12 @@ async def test_a_restored_task_waits_for_a_person_and_its_call_for_an_answer(
     async with connected(own_errand) as client:
         one = TaskIdParams(task_id=task.id)
         waiting = (await client.call(TASK_GET, one)).task
-        assert (waiting.status, waiting.approve, waiting.resumes, waiting.retry_at) == (
+        assert (
+            waiting.activity.status,
+            waiting.options.approve,
+            waiting.activity.resumes,
+            waiting.activity.retry_at,
+        ) == (
             "interrupted",
             "ask",
             False,
@@ -72,10 +78,12 @@ async def test_a_backup_brings_no_address_that_keys_or_conversations_go_to(
     assert settings == {"proxy_url": "https://mine.example", "max_turns": 7}
 
 
-TWICE_IN_TASK = """UPDATE tasks SET body = replace(body, '{"id"', '{"approve":"ask","resumes":false,"id"')"""
+TWICE_IN_TASK = """UPDATE tasks SET body = replace(body, '{"id"', '{"options":{},"activity":{"status":"error"},"id"')"""
 TWICE_IN_ASK = """UPDATE asks SET body = replace(body, '{"id"', '{"status":"waiting","id"')"""
 COLUMN = "UPDATE tasks SET ended_at = '2026-01-01T00:00:00Z';"
-OVER = """UPDATE tasks SET body = json_set(body, '$.status', 'error', '$.endedAt', '2026-01-01T00:00:00Z')"""
+OVER = """
+UPDATE tasks SET body = json_set(body, '$.activity.status', 'error', '$.outcome.endedAt', '2026-01-01T00:00:00Z')
+"""
 
 
 @pytest.mark.parametrize(
@@ -93,7 +101,12 @@ async def test_a_restored_task_is_at_rest_whatever_else_its_row_says(
         found = await restored.database.tasks.get(file.task.id)
         asked = await restored.database.asks.get(file.approved().id)
     assert found is not None and asked is not None
-    assert (found.approve, found.resumes, found.retry_at, asked.status) == ("ask", False, None, answer)
+    assert (found.options.approve, found.activity.resumes, found.activity.retry_at, asked.status) == (
+        "ask",
+        False,
+        None,
+        answer,
+    )
 
 
 @pytest.mark.parametrize(
@@ -119,7 +132,7 @@ async def test_a_backup_in_which_something_acts_by_itself_is_refused(
 
 async def made_up(file: HostileFile, folder: Path, trick: str) -> Path:
     """A copy of a database with the task of `file`, fully approved, after the statements of `trick`."""
-    task = msgspec.structs.replace(file.task, approve="all", resumes=True, retry_at=NOW)
+    task = replace_fields(file.task, approve="all", resumes=True, retry_at=NOW)
     async with home(folder / "made up") as made:
         made.database.journal.put(
             conversations.save(file.conversation),

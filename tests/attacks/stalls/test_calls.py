@@ -7,7 +7,7 @@ import pytest
 
 from errand.engine.core.errors import InvalidParams
 from errand.protocol.base import JsonObject, JsonValue
-from errand.protocol.tasks import TaskStartParams
+from errand.protocol.tasks.methods import TaskStartParams
 from tests.attacks.campaign import Campaign
 from tests.support.command_line import Errand
 from tests.support.engine_parts import EngineParts, engine_parts
@@ -97,7 +97,7 @@ async def test_an_answer_with_many_alternatives_for_each_of_its_parts_is_refused
         ended = await engine.watcher.end(task_id)
         (result,) = results(engine.watcher.nodes())
     assert "checking them takes more than" in result.text
-    assert ended.status == "error"
+    assert ended.activity.status == "error"
 
 
 async def test_the_engine_works_on_and_a_task_is_stopped_while_its_answer_is_checked(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ async def test_the_engine_works_on_and_a_task_is_stopped_while_its_answer_is_che
                 lambda: any(node.role == "assistant" and node.status == "complete" for node in engine.watcher.nodes())
             )
             await engine.services.runner.stop(task_id, "me")
-            assert (await engine.watcher.end(task_id)).status == "cancelled"
+            assert (await engine.watcher.end(task_id)).activity.status == "cancelled"
     assert [result.text for result in results(engine.watcher.nodes())] == ["Operation aborted"]
 
 

@@ -2,7 +2,6 @@
 
 from datetime import UTC, datetime
 
-import msgspec
 import pytest
 
 from errand.cli.commands.conversations.listing import format_conversation
@@ -10,15 +9,14 @@ from errand.cli.commands.tasks import status_text, task_lines
 from errand.cli.terminal.style import PLAIN
 from errand.cli.terminal.text import columns
 from errand.protocol.conversations import Conversation
+from errand.protocol.tasks.task import replace_fields
 from tests.support.protocol_events import task
 
 
 def test_tasks_stand_in_columns_and_lose_their_usage_where_it_has_no_room() -> None:
     tasks = [
-        msgspec.structs.replace(
-            task("completed", stop_reason="completed"), prompt="tidy up the whole module of strings"
-        ),
-        msgspec.structs.replace(task("waiting_user"), prompt="short"),
+        replace_fields(task("completed", stop_reason="completed"), prompt="tidy up the whole module of strings"),
+        replace_fields(task("waiting_user"), prompt="short"),
     ]
     wide, narrow = task_lines(tasks, 120, PLAIN), task_lines(tasks, 64, PLAIN)
     assert len({line.index("tokens") for line in wide}) == 1
@@ -33,7 +31,7 @@ def test_the_state_of_a_task_is_said_in_words_for_people() -> None:
 
 @pytest.mark.parametrize("width", [38, 40, 60])
 def test_lines_of_tasks_and_conversations_fit_a_narrow_screen(width: int) -> None:
-    waiting = msgspec.structs.replace(task("waiting_user"), prompt="tidy up 漢字 and the whole module of strings")
+    waiting = replace_fields(task("waiting_user"), prompt="tidy up 漢字 and the whole module of strings")
     at = datetime(2026, 3, 1, tzinfo=UTC)
     title, folder = "tidy up 漢字 and the whole module", "/a/long/way/down"
     listed = Conversation(id="conv_1", title=title, created_at=at, updated_at=at, workspace=folder, pinned=True)

@@ -6,12 +6,17 @@ import msgspec
 
 from errand.cli.recovery.restore import adapt_database
 from errand.engine.storage.records import conversations, nodes, tasks
+from errand.engine.storage.sql.statements import to_json
+from errand.protocol.base import JsonObject
 from errand.protocol.blocks import ImageBlock, TextBlock, ToolCallBlock, ToolResultBlock
 from errand.protocol.conversations import Node
-from errand.protocol.tasks import Queued
+from errand.protocol.tasks.groups import Queued
+from errand.protocol.tasks.task import replace_fields
 from errand.system.database_file import copy_database
 from errand.system.paths import Paths
 from tests.engine.data.test_round_trip import Home, home
+from tests.support.databases import execute
+from tests.support.flat_tasks import FLAT_TASK, TASK
 from tests.support.records import NOW, conversation, node, task
 
 FOLDER = "a1b2c3"
@@ -36,7 +41,7 @@ async def fill(old: Home) -> Node:
         conversations.save(msgspec.structs.replace(conversation("c1"), workspace=own)),
         conversations.save(msgspec.structs.replace(conversation("c2"), workspace="/nowhere/workspaces/other")),
         nodes.save(message),
-        tasks.save(msgspec.structs.replace(task("t1"), workspace=own, queue=(waiting,))),
+        tasks.save(replace_fields(task("t1"), workspace=own, queue=(waiting,))),
     ):
         old.database.journal.put(write)
     await old.database.journal.flush()
@@ -62,7 +67,7 @@ async def test_pictures_and_default_workspaces_move_to_this_folder_and_other_pat
         assert (first.workspace, second.workspace) == (str(here.workspaces / "c1"), "/nowhere/workspaces/other")
         assert (here.workspaces / "c1").is_dir()
         waits = await new.database.tasks.get("t1")
-        assert waits is not None and waits.workspace == first.workspace
+        assert waits is not None and waits.request.workspace == first.workspace
         assert waits.queue[0].attachments == (picture, "/elsewhere/b.txt")
         assert await new.database.storage_stats.pictures("c1") == frozenset({picture, "/elsewhere/b.txt"})
 
@@ -75,3 +80,26 @@ async def test_a_database_of_this_folder_stays_as_it_is(tmp_path: Path) -> None:
     before = (tmp_path / "copy.db").read_bytes()
     adapt_database(tmp_path / "copy.db", new.paths)
     assert (tmp_path / "copy.db").read_bytes() == before
+
+
+async def test_a_task_of_an_older_database_is_adapted_too(tmp_path: Path) -> None:
+    here = Paths(tmp_path / "new")
+    here.prepare()
+    async with home(tmp_path / "old") as old:
+        await fill(old)
+        decoys: JsonObject = {"options": {"approve": "plan"}, "request": {}}
+        flat = FLAT_TASK | decoys | {"approve": "all", "workspace": str(old.paths.workspaces / "c1")}
+        await execute(old.database, "UPDATE tasks SET body = :body", {"body": to_json(flat)})
+        await execute(old.database, "UPDATE alembic_version SET version_num = '0015'")
+    copy_database(old.paths.database, here.database)
+    adapt_database(here.database, here)
+    async with home(here.home) as new:
+        came = await new.database.tasks.get("t1")
+        assert came == replace_fields(
+            TASK,
+            workspace=str(here.workspaces / "c1"),
+            approve="ask",
+            network="asked",
+            resumes=False,
+            retry_at=None,
+        )

@@ -8,7 +8,7 @@ from errand.cli.rendering.asks import ask_lines, outcome_text
 from errand.cli.rendering.typed_answers import AskInput, InvalidReply, read_reply
 from errand.cli.terminal.style import PLAIN, Style
 from errand.protocol.asks import Ask, AskAnswerParams, GrantedCall, GrantOffer, ReachedLimit, Remember
-from errand.protocol.tasks import LimitKind
+from errand.protocol.tasks.groups import LimitKind
 from tests.support.protocol_events import approval, limit, question
 from tests.support.rows import CODE, FETCH, SERVICE, UNKNOWN
 

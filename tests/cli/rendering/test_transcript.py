@@ -11,7 +11,8 @@ from errand.protocol.base import JsonObject
 from errand.protocol.blocks import ImageBlock, NoticeBlock, TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock
 from errand.protocol.events import AskUpdate, TaskMessage, TaskUpdate, TextDelta
 from errand.protocol.notices import EndedProcess, LimitReached, TaskFailed, TaskStopped
-from errand.protocol.tasks import Queued, TodoItem
+from errand.protocol.tasks.groups import Queued, TodoItem
+from errand.protocol.tasks.task import replace_fields
 from tests.support.protocol_events import approval, node, question, task
 
 
@@ -58,7 +59,7 @@ def test_a_reply_whose_pieces_were_missed_is_completed_by_its_finished_node() ->
 
 
 def test_a_chat_is_not_called_complete() -> None:
-    ended = msgspec.structs.replace(task("completed", stop_reason="completed"), mode="chat")
+    ended = replace_fields(task("completed", stop_reason="completed"), mode="chat")
     assert transcript().event(TaskUpdate(task=ended)).startswith("✓ answered in chat mode")
 
 
@@ -385,7 +386,7 @@ def test_without_unicode_the_signs_are_plain() -> None:
 def test_status_line_shows_the_number_of_queued_messages() -> None:
     shown = transcript()
     waiting = Queued(id="q1", kind="steer", text="rather that", queued_at=datetime.now(UTC))
-    shown.event(TaskUpdate(task=msgspec.structs.replace(task(), status="thinking", queue=(waiting,))))
+    shown.event(TaskUpdate(task=replace_fields(task(), status="thinking", queue=(waiting,))))
     assert (shown.status(), shown.unread()) == ("thinking…", "1 message not read yet")
 
 
@@ -398,8 +399,8 @@ def test_pictures_of_a_result_are_named_with_their_files() -> None:
 
 def test_plan_is_shown_once_and_then_what_changes() -> None:
     shown, look, work = transcript(), TodoItem(text="look"), TodoItem(text="work")
-    planned = msgspec.structs.replace(task(), todo=(look, work))
-    begun = msgspec.structs.replace(planned, todo=(msgspec.structs.replace(look, status="in_progress"), work))
+    planned = replace_fields(task(), todo=(look, work))
+    begun = replace_fields(planned, todo=(msgspec.structs.replace(look, status="in_progress"), work))
     assert shown.event(TaskUpdate(task=planned)) == "  plan: 0 of 2 done\n  ☐ look\n  ☐ work\n"
     assert shown.event(TaskUpdate(task=begun)) == "  plan: 0 of 2 done\n  ▸ look\n"
     assert shown.event(TaskUpdate(task=begun)) == ""
@@ -408,12 +409,12 @@ def test_plan_is_shown_once_and_then_what_changes() -> None:
 def test_sub_agents_are_lines_below_their_task_and_their_replies_are_not_shown() -> None:
     shown = transcript()
     shown.event(TaskUpdate(task=task()))
-    below = msgspec.structs.replace(task(identifier="task_2"), parent_id="task_1", depth=1, title="Read the parser")
+    below = replace_fields(task(identifier="task_2"), parent_id="task_1", depth=1, title="Read the parser")
     said = msgspec.structs.replace(node("assistant", TextBlock(text="Hm.")), task_id="task_2")
     assert shown.event(TaskUpdate(task=below)) == "  ↳ Read the parser: running\n"
-    assert shown.event(TaskUpdate(task=msgspec.structs.replace(below, step_count=4))) == ""
+    assert shown.event(TaskUpdate(task=replace_fields(below, step_count=4))) == ""
     assert shown.event(TaskMessage(node=said)) == ""
-    done = msgspec.structs.replace(
+    done = replace_fields(
         task("completed", stop_reason="completed", identifier="task_2"), parent_id="task_1", depth=1, title="Read it"
     )
     assert shown.event(TaskUpdate(task=done)).startswith("  ↳ Read it: ✓ task complete · 3 turns")

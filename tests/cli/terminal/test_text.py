@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from errand.cli.terminal.style import style_for
 from errand.cli.terminal.text import columns, cut, one_line, plain, short_path, time_ago, wrapped
 from errand.client.number_format import duration, elapsed, money
+from errand.protocol.tasks.task import replace_fields
 from errand.protocol.usage import Usage
 from tests.support.records import task
 
@@ -79,5 +79,5 @@ def test_ages_are_shown_in_one_unit() -> None:
 
 
 def test_the_time_of_an_interrupted_task_is_what_it_worked_and_does_not_go_on() -> None:
-    assert elapsed(msgspec.structs.replace(task(), status="interrupted", worked_s=4.5)) == 4.5
+    assert elapsed(replace_fields(task(), status="interrupted", worked_s=4.5)) == 4.5
     assert elapsed(task()) > 86_400  # for a running task it counts from its start

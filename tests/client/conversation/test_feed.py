@@ -18,6 +18,7 @@ from errand.protocol.agents import Agent
 from errand.protocol.blocks import NoticeBlock, TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock
 from errand.protocol.events import AgentUpdate, AskUpdate, TaskMessage, TaskUpdate, TextDelta
 from errand.protocol.notices import TaskFailed
+from errand.protocol.tasks.task import replace_fields
 from tests.support.protocol_events import START, approval, node, task
 
 
@@ -127,12 +128,12 @@ def test_speakers_are_named_if_there_are_several() -> None:
 def test_a_sub_agent_begins_and_ends_and_its_messages_are_on_a_branch_of_its_own() -> None:
     feed = feed_of()
     feed.event(TaskUpdate(task=task()))
-    begun = msgspec.structs.replace(task(identifier="task_2"), parent_id="task_1")
+    begun = replace_fields(task(identifier="task_2"), parent_id="task_1")
     assert feed.event(TaskUpdate(task=begun)) == [SubAgentItem(begun)]
     assert feed.event(TaskUpdate(task=begun)) == []
     assert feed.sub_agents_at_work == 1
     reply = msgspec.structs.replace(node("assistant", TextBlock(text="Part.")), task_id="task_2")
     assert feed.event(TaskMessage(node=reply)) == []
-    ended = msgspec.structs.replace(begun, status="completed", ended_at=START)
+    ended = replace_fields(begun, status="completed", ended_at=START)
     assert feed.event(TaskUpdate(task=ended)) == [SubAgentItem(ended)]
     assert feed.sub_agents_at_work == 0

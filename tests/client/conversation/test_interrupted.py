@@ -5,7 +5,8 @@ import msgspec
 from errand.client.conversation.branch import LoadedBranch
 from errand.client.conversation.rows import AskRow, ToolCallRow
 from errand.protocol.blocks import ToolCallBlock
-from errand.protocol.tasks import CallProgress, Task
+from errand.protocol.tasks.groups import CallProgress
+from errand.protocol.tasks.task import Task, replace_fields
 from tests.support import records
 from tests.support.rows import UNKNOWN, WHEN
 
@@ -24,7 +25,7 @@ def branch_of(task: Task) -> LoadedBranch:
 
 
 def the_task(status: str) -> Task:
-    return msgspec.structs.replace(records.task("task_1"), status=status, ended_at=None)
+    return replace_fields(records.task("task_1"), status=status, ended_at=None)
 
 
 def calls(branch: LoadedBranch) -> list[ToolCallRow]:
@@ -44,13 +45,13 @@ def test_a_call_runs_once_the_task_says_that_it_has_begun_and_is_dropped_if_the_
     branch = branch_of(the_task("tool_executing"))
     turn = branch.node("n1").turn
     begun = CallProgress(call_id="call_1", started_at=WHEN)
-    at_work = msgspec.structs.replace(the_task("tool_executing"), step_count=turn, calls=(begun,))
+    at_work = replace_fields(the_task("tool_executing"), step_count=turn, calls=(begun,))
     assert "n1" in branch.tasks.put(at_work)
     assert [(row.state, row.progress) for row in calls(branch)] == [("running", begun)]
     ended = msgspec.structs.replace(begun, ended_at=WHEN)
-    branch.tasks.put(msgspec.structs.replace(at_work, calls=(ended,)))
+    branch.tasks.put(replace_fields(at_work, calls=(ended,)))
     assert [(row.state, row.progress) for row in calls(branch)] == [("ended", ended)]
-    assert "n1" in branch.tasks.put(msgspec.structs.replace(at_work, status="cancelled", calls=(), ended_at=WHEN))
+    assert "n1" in branch.tasks.put(replace_fields(at_work, status="cancelled", calls=(), ended_at=WHEN))
     assert [row.state for row in calls(branch)] == ["dropped"]
 
 

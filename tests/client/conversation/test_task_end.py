@@ -13,14 +13,15 @@ from errand.protocol.notices import (
     TaskStopped,
     TaskStuck,
 )
-from errand.protocol.tasks import Task, TaskStopReason
+from errand.protocol.tasks.groups import TaskStopReason
+from errand.protocol.tasks.task import Task, replace_fields
 from tests.support.records import NOW, node, task
 
 SLEEP = (EndedProcess(pid=7, started=1.0, name="sleep 60"),)
 
 
 def ended(reason: TaskStopReason, error: str | None = None) -> Task:
-    return msgspec.structs.replace(task(ended_at=NOW), stop_reason=reason, error=error)
+    return replace_fields(task(ended_at=NOW), stop_reason=reason, error=error)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from errand.client.conversation.task_watcher import ShownMessage, TaskWatcher
 from errand.protocol.asks import Ask, AskAnswerParams
 from errand.protocol.engine import Condition
 from errand.protocol.events import EventRecord, TextDelta
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task
 from tests.support.model_server import Call, ModelServer, Reply
 from tests.support.store_engine import store_engine
 

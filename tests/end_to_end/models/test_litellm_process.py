@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from errand.protocol.tasks import TaskStartParams
+from errand.protocol.tasks.methods import TaskStartParams
 from tests.support.command_line import Errand
 from tests.support.engine_parts import engine_parts
 from tests.support.limits import WAIT_LIMIT_S
@@ -25,9 +25,9 @@ async def run_task(folder: Path) -> None:
         params = TaskStartParams(prompt="go", model=_MODEL, api_base=engine.model.url, api_key=_KEY, mode="chat")
         task = await engine.services.runner.start(params)
         async with asyncio.timeout(WAIT_LIMIT_S):
-            while engine.watcher.tasks(task.id)[-1].ended_at is None:  # noqa: ASYNC110 -- longer than `until`
+            while engine.watcher.tasks(task.id)[-1].outcome.ended_at is None:  # noqa: ASYNC110 -- longer than `until`
                 await asyncio.sleep(0.05)
-        assert engine.watcher.tasks(task.id)[-1].status == "completed"
+        assert engine.watcher.tasks(task.id)[-1].activity.status == "completed"
     assert "litellm" not in sys.modules
     assert "openai" not in sys.modules
 

@@ -6,8 +6,8 @@ import msgspec
 
 from errand.protocol.agents import Personality
 from errand.protocol.context import PromptPart
-from errand.protocol.tasks import Task
 from tests.support.command_line import Errand
+from tests.support.flat_tasks import printed_task
 from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply
 
 
@@ -19,8 +19,11 @@ async def test_several_models_answer_one_message_and_their_branches_are_compared
     async with ModelServer(answer=named) as server:
         models = ("-m", "openai_compatible/one", "-m", "openai_compatible/two", "--api-base", server.url)
         asked = await errand.run("ask-models", *models, "--json", "Who are you?")
-        tasks = [msgspec.json.decode(line, type=Task) for line in asked.out.splitlines()]
-        assert [(task.summary, task.decided) for task in tasks] == [("I am one.", "chat"), ("I am two.", "chat")]
+        tasks = [printed_task(line) for line in asked.out.splitlines()]
+        assert [(task.outcome.summary, task.options.decided) for task in tasks] == [
+            ("I am one.", "chat"),
+            ("I am two.", "chat"),
+        ]
         answers = await errand.run("ask-models", *models, "Who are you?")
         assert answers.code == 0
         assert (

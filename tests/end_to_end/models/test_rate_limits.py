@@ -17,7 +17,7 @@ async def test_a_task_of_a_killed_engine_waits_on_by_itself_in_the_next_one(own_
         await rest(process)
         await own_errand.run("tasks")  # starts an engine
         again = await own_errand.task("paused")
-        assert (again.id, again.retry_at) == (held.id, held.retry_at)
+        assert (again.id, again.activity.retry_at) == (held.id, held.activity.retry_at)
         assert "until " in (await own_errand.run("tasks")).out
         assert len(server.requests) == 1
         done = await own_errand.run("resume", again.id)

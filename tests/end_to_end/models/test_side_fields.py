@@ -5,7 +5,7 @@ import json
 from errand.client.connection import Connection
 from errand.protocol.base import JsonObject
 from errand.protocol.conversations import CONVERSATION_NODES, ConversationNodesParams
-from errand.protocol.tasks import TASK_RETRY, TaskRetryParams
+from errand.protocol.tasks.methods import TASK_RETRY, TaskRetryParams
 from tests.support.command_line import Errand, connected, ended
 from tests.support.model_server import ModelServer, ReceivedRequest, Reply
 
@@ -55,5 +55,5 @@ async def test_thoughts_and_signatures_go_back_also_after_a_restart_and_for_anot
         async with connected(own_errand) as client:
             node = await last_reply(client, task.conversation_id)
             retried = (await client.call(TASK_RETRY, TaskRetryParams(node_id=node))).task
-            assert (await ended(client, retried)).status == "completed"
+            assert (await ended(client, retried)).activity.status == "completed"
     assert len(server.requests) >= 5

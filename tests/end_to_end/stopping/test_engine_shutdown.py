@@ -11,7 +11,8 @@ import pytest
 import errand
 from errand.client.connection import Connection
 from errand.client.launch import connect
-from errand.protocol.tasks import TASK_LIST, Task, TaskListParams
+from errand.protocol.tasks.methods import TASK_LIST, TaskListParams
+from errand.protocol.tasks.task import Task
 from errand.system.paths import Paths
 from tests.support.command_line import Errand, rest
 from tests.support.limits import WAIT_LIMIT_S
@@ -104,7 +105,7 @@ async def test_a_newer_client_has_an_older_engine_hand_its_tasks_over_and_they_g
         finally:
             await connection.close()
         gate.set()
-    assert (done.status, done.summary) == ("completed", "Done by the new one.")
+    assert (done.activity.status, done.outcome.summary) == ("completed", "Done by the new one.")
 
 
 async def restarted(errand: Errand) -> None:
@@ -115,5 +116,5 @@ async def ended(connection: Connection) -> Task:
     async with asyncio.timeout(WAIT_LIMIT_S):
         while True:
             (task,) = (await connection.call(TASK_LIST, TaskListParams(limit=1))).tasks
-            if task.ended_at is not None:
+            if task.outcome.ended_at is not None:
                 return task

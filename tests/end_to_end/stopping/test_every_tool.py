@@ -87,7 +87,7 @@ async def test_a_stop_leaves_no_process_of(tmp_path: Path, name: str, is_sandbox
         await engine.services.runner.stop(started.id, "me")
         ended = await engine.watcher.end(started.id)
         assert running(marker) == []
-        assert (ended.status, ended.stop_reason) == ("cancelled", "manual_stop")
+        assert (ended.activity.status, ended.outcome.stop_reason) == ("cancelled", "manual_stop")
         _says_what_was_ended(engine, marker, work)
 
 
@@ -96,7 +96,7 @@ async def _is_busy(engine: EngineParts, task_id: str, work: Work) -> None:
         ready = engine.workspace / "ready"
         await until(lambda: ready.exists() and ready.read_text().count("\n") == len(work.names))
     else:
-        await engine.watcher.task(task_id, lambda task: task.status == "tool_executing")
+        await engine.watcher.task(task_id, lambda task: task.activity.status == "tool_executing")
         before = time.process_time()
         await until(lambda: time.process_time() - before > _SEARCHING_S)
 
@@ -118,7 +118,7 @@ async def test_a_search_that_was_stopped_is_not_waited_for_and_one_that_was_not_
     async with engine_parts(tmp_path, ModelServer(turns=turns)) as engine:
         (engine.workspace / "long.txt").write_text("a" * 20 + "b")
         started = await engine.start()
-        assert (await engine.watcher.end(started.id)).status == "completed"
+        assert (await engine.watcher.end(started.id)).activity.status == "completed"
         (result,) = results(engine.watcher.nodes())
         assert "Operation aborted" not in result.text
 

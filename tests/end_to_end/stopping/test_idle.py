@@ -8,7 +8,7 @@ import pytest
 
 from errand.client.connection import Connection
 from errand.client.launch import read_endpoint
-from errand.protocol.tasks import TASK_START, TASK_STOP, TaskIdParams, TaskStartParams
+from errand.protocol.tasks.methods import TASK_START, TASK_STOP, TaskIdParams, TaskStartParams
 from errand.system.paths import Paths
 from tests.support.command_line import Errand
 from tests.support.limits import WAIT_LIMIT_S

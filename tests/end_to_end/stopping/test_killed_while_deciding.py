@@ -11,7 +11,8 @@ import pytest
 from errand.client.connection import Connection
 from errand.client.launch import connect
 from errand.protocol.asks import ASK_ANSWER, ASK_LIST, Ask, AskAnswerParams, AskListParams
-from errand.protocol.tasks import TASK_GET, TASK_RESUME, TASK_START, Task, TaskIdParams, TaskStartParams
+from errand.protocol.tasks.methods import TASK_GET, TASK_RESUME, TASK_START, TaskIdParams, TaskStartParams
+from errand.protocol.tasks.task import Task
 from errand.system.paths import Paths
 from tests.support.command_line import Errand, ended
 from tests.support.limits import WAIT_LIMIT_S
@@ -67,7 +68,7 @@ async def test_a_call_whose_ask_waited_at_the_kill_runs_once_and_only_after_its_
             assert (after.id, after.approval) == (before.id, before.approval)
             assert not (workspace / _EFFECT).exists()
             await connection.call(TASK_RESUME, TaskIdParams(task_id=task.id))
-            assert (await allow_and_finish(connection, after)).status == "completed"
+            assert (await allow_and_finish(connection, after)).activity.status == "completed"
     assert (workspace / _EFFECT).read_text() == "once\n"
 
 
@@ -90,5 +91,5 @@ async def test_an_engine_killed_in_the_midst_of_a_decision_decides_again(
             await connection.call(TASK_RESUME, TaskIdParams(task_id=task.id))
             ask = await ask_of(connection, task)
             assert not (workspace / _EFFECT).exists()
-            assert (await allow_and_finish(connection, ask)).status == "completed"
+            assert (await allow_and_finish(connection, ask)).activity.status == "completed"
     assert (workspace / _EFFECT).read_text() == "once\n"

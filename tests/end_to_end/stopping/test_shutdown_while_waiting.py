@@ -26,7 +26,7 @@ async def test_a_task_that_waits_for_a_limit_waits_on_in_the_next_engine(own_err
         await rest(process)
         await restarted(own_errand)
         again = await own_errand.task("paused")
-        assert again.retry_at == held.retry_at
+        assert again.activity.retry_at == held.activity.retry_at
         assert len(server.requests) == 1
 
 

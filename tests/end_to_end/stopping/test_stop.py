@@ -95,7 +95,7 @@ async def test_a_reader_that_leaves_is_no_crash_and_the_task_goes_on(errand: Err
         completed = await errand.task("completed")
     assert "Traceback" not in done.err
     assert "Exception" not in done.err
-    assert completed.prompt == "go on"
+    assert completed.request.prompt == "go on"
 
 
 async def test_a_killed_engine_is_said_and_its_task_is_kept_as_interrupted(own_errand: Errand) -> None:

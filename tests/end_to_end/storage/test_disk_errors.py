@@ -11,7 +11,7 @@ import psutil
 
 from errand.client.launch import connect
 from errand.protocol.engine import HealthUpdate
-from errand.protocol.tasks import TASK_LIST, TaskListParams
+from errand.protocol.tasks.methods import TASK_LIST, TaskListParams
 from errand.system.paths import Paths
 from tests.support.command_line import Errand, rest
 from tests.support.disks import filled, read_only, small_disk

@@ -11,7 +11,8 @@ from errand.protocol.conversations import (
     Fork,
     Node,
 )
-from errand.protocol.tasks import TASK_RETRY, TASK_START, Task, TaskRetryParams, TaskStartParams
+from errand.protocol.tasks.methods import TASK_RETRY, TASK_START, TaskRetryParams, TaskStartParams
+from errand.protocol.tasks.task import Task
 from tests.support.command_line import Errand, connected, ended
 from tests.support.model_server import ModelServer, Reply
 
@@ -38,8 +39,8 @@ async def test_a_message_is_edited_and_its_reply_tried_again_and_all_branches_ar
                 prompt="write an ode",
                 conversation_id=first.conversation_id,
                 sibling_of=message.id,
-                model=first.model,
-                api_base=first.api_base,
+                model=first.request.model,
+                api_base=first.request.api_base,
             )
             second = await ended(client, (await client.call(TASK_START, start)).task)
             (edited, reply), forks = await shown(client, first)
@@ -47,7 +48,11 @@ async def test_a_message_is_edited_and_its_reply_tried_again_and_all_branches_ar
             assert forks == (Fork(parent_id=None, child_ids=(message.id, edited.id)),)
             third = await ended(client, (await client.call(TASK_RETRY, TaskRetryParams(node_id=reply.id))).task)
             (_, better), forks = await shown(client, first)
-            assert (second.status, third.prompt, words((better,))) == ("completed", "write an ode", ["A better ode."])
+            assert (second.activity.status, third.request.prompt, words((better,))) == (
+                "completed",
+                "write an ode",
+                ["A better ode."],
+            )
             assert forks[1] == Fork(parent_id=edited.id, child_ids=(reply.id, better.id))
             contents = [
                 str(message["content"]) for message in server.requests[2].messages if message["role"] != "system"
@@ -72,7 +77,10 @@ async def test_going_to_a_branch_shows_its_newest_end_and_the_next_message_goes_
             await client.call(AGENT_SET_HEAD, back)
             assert words((await shown(client, first))[0]) == ["count", "One."]
             start = TaskStartParams(
-                prompt="go on", conversation_id=first.conversation_id, model=first.model, api_base=first.api_base
+                prompt="go on",
+                conversation_id=first.conversation_id,
+                model=first.request.model,
+                api_base=first.request.api_base,
             )
             await ended(client, (await client.call(TASK_START, start)).task)
             assert words((await shown(client, first))[0]) == ["count", "One.", "go on", "Three."]

@@ -9,7 +9,7 @@ import pytest
 from errand.client.connection import Connection
 from errand.client.launch import read_endpoint
 from errand.protocol.base import JsonObject
-from errand.protocol.tasks import TASK_START, TaskStartParams
+from errand.protocol.tasks.methods import TASK_START, TaskStartParams
 from errand.system.paths import Paths
 from tests.support.command_line import Errand, Finished, ended
 from tests.support.model_server import Call, ModelServer, Reply

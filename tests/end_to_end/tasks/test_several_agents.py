@@ -120,7 +120,7 @@ async def test_two_clients_that_ask_one_agent_at_once_both_get_their_reply_and_l
 
         first, second = await asyncio.gather(ask(first_client, "a"), ask(two, "b"))
         for chat in (first, second):
-            assert (await ended(first_client, chat.task)).summary == f"re: {chat.task.prompt}"
+            assert (await ended(first_client, chat.task)).outcome.summary == f"re: {chat.task.request.prompt}"
         main, branched = (first, second) if second.branched else (second, first)
         assert (main.branched, main.agent.id, branched.agent.beside) == (False, agent_id, agent_id)
         assert main.position.conversation_id == branched.position.conversation_id == conversation_id

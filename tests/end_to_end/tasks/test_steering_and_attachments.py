@@ -8,7 +8,8 @@ import msgspec
 from errand.client.connection import Connection
 from errand.client.launch import read_endpoint
 from errand.protocol.base import JsonObject
-from errand.protocol.tasks import TASK_FOLLOW_UP, TASK_STEER, Task, TaskMessageParams
+from errand.protocol.tasks.methods import TASK_FOLLOW_UP, TASK_STEER, TaskMessageParams
+from errand.protocol.tasks.task import Task
 from errand.system.paths import Paths
 from tests.support.command_line import Errand, rest
 from tests.support.model_server import ModelServer, Reply

@@ -4,10 +4,9 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-import msgspec
-
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task
 from tests.support.command_line import Errand, rest, statuses
+from tests.support.flat_tasks import printed_task
 from tests.support.model_replies import DONE, shell
 from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply
 from tests.support.processes import file_appears
@@ -32,9 +31,9 @@ def answer(by_prompt: dict[str, list[Reply]]) -> Callable[[ReceivedRequest], Rep
 async def all_tasks(errand: Errand) -> dict[str, Task]:
     """By title; the task at the top has none."""
     lines = (await errand.run("tasks", "--json")).out.splitlines()
-    tasks = [msgspec.json.decode(line, type=Task) for line in lines]
-    assert len({task.title for task in tasks}) == len(tasks)
-    return {task.title: task for task in tasks}
+    tasks = [printed_task(line) for line in lines]
+    assert len({task.origin.title for task in tasks}) == len(tasks)
+    return {task.origin.title: task for task in tasks}
 
 
 async def test_a_killed_engine_loses_and_repeats_nothing_of_its_sub_agents(own_errand: Errand, workspace: Path) -> None:
@@ -57,15 +56,15 @@ async def test_a_killed_engine_loses_and_repeats_nothing_of_its_sub_agents(own_e
         assert resumed.code == 0, resumed.err
         tasks = await all_tasks(own_errand)
     assert sorted((workspace / "log").read_text().split()) == ["b", "c"]
-    assert {title: (task.status, task.step_count) for title, task in tasks.items()} == {
+    assert {title: (task.activity.status, task.progress.step_count) for title, task in tasks.items()} == {
         "": ("completed", 2),
         "a": ("completed", 2),
         "b": ("completed", 2),
         "c": ("completed", 2),
     }
     top = tasks[""]
-    assert top.delegated_turns == 6
-    assert (top.usage.input_tokens, top.total_usage.input_tokens) == (200, 800)
+    assert top.progress.delegated_turns == 6
+    assert (top.progress.usage.input_tokens, top.total_usage.input_tokens) == (200, 800)
 
 
 async def test_stop_on_the_command_line_says_what_of_the_sub_agents_ended(own_errand: Errand) -> None:
@@ -78,7 +77,7 @@ async def test_stop_on_the_command_line_says_what_of_the_sub_agents_ended(own_er
         stopped = await own_errand.run("stop", (await all_tasks(own_errand))[""].id)
         ended = await rest(process)
         tasks = await all_tasks(own_errand)
-    assert {task.status for task in tasks.values()} == {"cancelled"}
+    assert {task.activity.status for task in tasks.values()} == {"cancelled"}
     assert "running, pid" in status.out and " 1 task\n" in status.out
     assert (stopped.code, ended.code) == (0, 130)
     lines = [line.strip() for line in stopped.out.splitlines() if "! task stopped" in line]
@@ -106,5 +105,9 @@ async def test_command_of_a_sub_agent_that_ran_when_the_engine_was_killed_is_not
     assert done.code == 0, done.err
     assert "the outcome of `echo a >> log; sleep 60` is unknown; it is not run again" in done.err
     assert (workspace / "log").read_text() == "a\n"
-    assert {task.status for task in tasks.values()} == {"completed"}
-    assert (tasks["a"].step_count, tasks["b"].step_count, tasks[""].delegated_turns) == (2, 1, 3)
+    assert {task.activity.status for task in tasks.values()} == {"completed"}
+    assert (tasks["a"].progress.step_count, tasks["b"].progress.step_count, tasks[""].progress.delegated_turns) == (
+        2,
+        1,
+        3,
+    )

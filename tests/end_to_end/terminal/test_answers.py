@@ -3,7 +3,7 @@
 import asyncio
 from pathlib import Path
 
-from errand.protocol.tasks import TASK_START, TaskStartParams
+from errand.protocol.tasks.methods import TASK_START, TaskStartParams
 from tests.support.command_line import Errand, connected, rest
 from tests.support.limits import WAIT_LIMIT_S
 from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply

@@ -10,8 +10,9 @@ import pytest
 from errand.protocol.changes import ChangeUndoResult
 from errand.protocol.conversations import Conversation
 from errand.protocol.data import DataExportResult, DataPruneResult
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task
 from tests.support.command_line import Errand, Finished, rest
+from tests.support.flat_tasks import printed_task
 from tests.support.model_server import Call, ModelServer, Reply
 
 pytestmark = pytest.mark.usefixtures("bare_commands")
@@ -28,14 +29,14 @@ async def test_a_task_at_work_is_paused_changed_and_stopped(errand: Errand) -> N
         await server.request(0)
         task = await errand.task("thinking")
         approvals = _only(await errand.run("approvals", task.id, "plan", "--json"), Conversation)
-        mode = _only(await errand.run("mode", task.id, "task", "--json"), Task)
-        paused = _only(await errand.run("pause", task.id, "--json"), Task)
-        stopped = _only(await errand.run("stop", task.id, "--json"), Task)
-        again = _only(await errand.run("stop", task.id, "--json"), Task)
+        mode = _only_task(await errand.run("mode", task.id, "task", "--json"))
+        paused = _only_task(await errand.run("pause", task.id, "--json"))
+        stopped = _only_task(await errand.run("stop", task.id, "--json"))
+        again = _only_task(await errand.run("stop", task.id, "--json"))
         await rest(running)
     assert (approvals.id, approvals.approve) == (task.conversation_id, "plan")
-    assert (mode.id, mode.mode, paused.id) == (task.id, "task", task.id)
-    assert (stopped.status, stopped.stop_reason, again) == ("cancelled", "manual_stop", stopped)
+    assert (mode.id, mode.options.mode, paused.id) == (task.id, "task", task.id)
+    assert (stopped.activity.status, stopped.outcome.stop_reason, again) == ("cancelled", "manual_stop", stopped)
 
 
 async def test_what_is_kept_of_a_task_is_recorded_exported_undone_and_deleted(errand: Errand, workspace: Path) -> None:
@@ -69,3 +70,9 @@ def _only(done: Finished, shape: type[Shape]) -> Shape:
     (line,) = done.out.splitlines()
     assert done.code == 0
     return msgspec.json.decode(line, type=shape)
+
+
+def _only_task(done: Finished) -> Task:
+    (line,) = done.out.splitlines()
+    assert done.code == 0
+    return printed_task(line)

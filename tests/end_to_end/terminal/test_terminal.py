@@ -140,7 +140,7 @@ async def test_leaving_a_conversation_at_work_asks_what_to_do(errand: Errand) ->
         code = await screen.ended()
         left = await errand.task("thinking")
     assert code == 0
-    assert left.prompt == "leave me at work"
+    assert left.request.prompt == "leave me at work"
 
 
 async def test_two_at_a_limit_stops_and_three_raises_it(errand: Errand) -> None:

@@ -114,7 +114,7 @@ async def test_esc_cancels_a_message_edit_and_stops_no_task(
             await person.until(lambda: field_of(person) is None)
             assert any(isinstance(row, UserRow) for row in person.rows)
             task = person.front.store.task
-            assert task is not None and not task.stopping and task.ended_at is None
+            assert task is not None and not task.activity.stopping and task.outcome.ended_at is None
             for _ in range(2):
                 QTest.keyClick(person.window.focusWidget(), Qt.Key.Key_Escape)
             await person.until(lambda: isinstance(person.rows[-1], TaskEndRow))

@@ -25,7 +25,7 @@ def ended(person: OpenWindow) -> list[str]:
     """Conversations whose task has ended."""
     ids = [person.stores.conversations.at(row).id for row in range(3)]
     tasks = [person.stores.tasks.of_conversation(conversation_id) for conversation_id in ids]
-    return [task.conversation_id for task in tasks if task is not None and task.ended_at is not None]
+    return [task.conversation_id for task in tasks if task is not None and task.outcome.ended_at is not None]
 
 
 async def test_a_conversation_is_deleted_after_a_confirmation_but_not_during_a_task(person: OpenWindow) -> None:

@@ -192,7 +192,7 @@ async def test_a_quick_task_is_started_in_the_background_and_opened_from_there(
     QTest.keyClick(quick.field, Qt.Key.Key_Return)
     await person.until(lambda: quick.status == "Started: count the files")
     assert len(person.window.tabs.open_ids) == 0
-    assert [task.prompt for task in person.stores.tasks.running()] == ["count the files"]
+    assert [task.request.prompt for task in person.stores.tasks.running()] == ["count the files"]
     await person.press("Open", quick)
     await person.until(lambda: len(person.window.tabs.open_ids) == 1)
     assert not quick.isVisible()

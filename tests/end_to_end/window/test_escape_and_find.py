@@ -27,7 +27,7 @@ def escape(person: OpenWindow, widget: QWidget) -> None:
 
 def stops(person: OpenWindow) -> bool:
     task = person.front.store.task
-    return task is not None and (task.stopping or task.ended_at is not None)
+    return task is not None and (task.activity.stopping or task.outcome.ended_at is not None)
 
 
 async def test_esc_closes_the_nearest_part_and_stops_the_task_only_in_the_conversation(

@@ -10,7 +10,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QApplication
 
 from errand.client.conversation.rows import AskRow, NoticeRow, ReplyRow, TaskEndRow, UserRow
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task
 from errand.window.stores.task_options import TaskOptions
 from errand.window.stores.window_state import WindowStateStore
 from errand.window.views.conversation.conversation_view import ConversationView
@@ -23,7 +23,7 @@ from tests.support.processes import file_appears, running
 
 def ended(person: OpenWindow) -> list[Task]:
     tasks = map(person.stores.tasks.of_conversation, person.window.tabs.open_ids)
-    return [task for task in tasks if task is not None and task.ended_at is not None]
+    return [task for task in tasks if task is not None and task.outcome.ended_at is not None]
 
 
 async def test_a_first_run_offers_the_tour_and_its_three_tasks_are_finished_in_the_window(
@@ -43,7 +43,7 @@ async def test_a_first_run_offers_the_tour_and_its_three_tasks_are_finished_in_t
         person.window.commands.trigger("next_ask")
         await person.until(lambda: any(isinstance(row, AskRow) for row in person.rows))
     await person.until(lambda: len(ended(person)) == 3)
-    assert {task.stop_reason for task in ended(person)} == {"completed"}
+    assert {task.outcome.stop_reason for task in ended(person)} == {"completed"}
     assert len(person.window.tabs.bar.keys) == 3
     await person.until(lambda: any(isinstance(row, TaskEndRow) for row in person.rows))
 
@@ -59,7 +59,7 @@ async def test_a_task_is_stopped_while_the_model_answers(
             assert person.front.composer.mode == "stop"
             assert person.front.input_panel.status.text.startswith("Answering")
             await person.press("Stop", person.front.composer)
-            await person.until(lambda: [task.stop_reason for task in ended(person)] == ["manual_stop"])
+            await person.until(lambda: [task.outcome.stop_reason for task in ended(person)] == ["manual_stop"])
             await person.until(lambda: any(isinstance(row, TaskEndRow | NoticeRow) for row in person.rows))
             assert (person.front.composer.mode, person.front.input_panel.status.text[:7]) == ("send", "Stopped")
 
@@ -134,7 +134,7 @@ async def test_a_killed_engine_is_restarted_and_its_task_can_be_resumed(
             assert own_errand.engine_pid() != killed
             assert person.front.notices.shown != "connection"
             await person.press("Resume")
-            await person.until(lambda: [task.stop_reason for task in ended(person)] == ["completed"])
+            await person.until(lambda: [task.outcome.stop_reason for task in ended(person)] == ["completed"])
             assert person.front.notices.shown is None
 
 
@@ -238,7 +238,7 @@ async def test_an_approval_after_a_restart_of_the_engine_resumes_the_task(
             await person.until(lambda: person.front.notices.shown == "connection")
             await person.until(lambda: person.front.notices.shown == "interrupted")
             await person.press("Allow once")
-            await person.until(lambda: [task.stop_reason for task in ended(person)] == ["completed"])
+            await person.until(lambda: [task.outcome.stop_reason for task in ended(person)] == ["completed"])
             assert person.front.notices.shown is None
     assert (workspace / "made").exists()
 

@@ -19,7 +19,7 @@ from errand.protocol.changes import (
     FileDiff,
     TaskChanges,
 )
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task, replace_fields
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.loop_parts import make_tool_context, run, text_of, tool_of
 from tests.support.model_server import ModelServer, Reply
@@ -49,13 +49,13 @@ class Work:
         return TaskCheckpoints(lambda: task or self.task, self.services.log, self.services.checkpoints.contents)
 
     async def do(self, step: int, **arguments: object) -> None:
-        task = msgspec.structs.replace(self.task, step_count=step)
+        task = replace_fields(self.task, step_count=step)
         await run(self.tool(task), msgspec.convert(arguments, JsonObject))
         await self.services.log.flush()  # as after each call of a task
 
     async def shell(self, step: int, command: str, **arguments: object) -> str:
         """Run a command as the shell of the task; returns its output."""
-        task = msgspec.structs.replace(self.task, step_count=step)
+        task = replace_fields(self.task, step_count=step)
         return await self.use(self.tool(task, "shell"), command=command, **arguments)
 
     async def use(self, tool: Tool, **arguments: object) -> str:

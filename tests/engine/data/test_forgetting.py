@@ -30,7 +30,8 @@ from errand.protocol.conversations import Node
 from errand.protocol.events import AskUpdate, FactRemoved, TaskMessage, TaskUpdate
 from errand.protocol.memory import MemoryForgetResult, MemoryListParams, MemorySearchParams
 from errand.protocol.notices import SummaryForgotten
-from errand.protocol.tasks import TASK_START, Task, TaskStartResult
+from errand.protocol.tasks.methods import TASK_START, TaskStartResult
+from errand.protocol.tasks.task import Task
 from errand.system.paths import Paths
 from errand.text.notice_text import FORGOTTEN
 from tests.support.engine_parts import EngineParts, branch, crash, engine_parts, remembered
@@ -260,7 +261,7 @@ async def test_clients_get_the_nodes_again_and_a_search_finds_nothing(tmp_path: 
         nodes = [event.node for event in engine.watcher.events if isinstance(event, TaskMessage)]
         tasks = [event.task for event in engine.watcher.events if isinstance(event, TaskUpdate)]
         assert [(node.id, node.blocks) for node in nodes] == [(said.id, (TextBlock(text=FORGOTTEN, forgotten=True),))]
-        assert [one.prompt for one in tasks] == [FORGOTTEN]
+        assert [one.request.prompt for one in tasks] == [FORGOTTEN]
         for words in ("zeppelin", "walr"):
             assert await engine.services.database.search.find(words, 10) == ()
 
@@ -427,7 +428,7 @@ def _open_ask(engine: EngineParts, answered: set[str]) -> Ask | None:
 
 
 def _is_over(engine: EngineParts, task: Task) -> bool:
-    return engine.watcher.tasks(task.id)[-1].ended_at is not None
+    return engine.watcher.tasks(task.id)[-1].outcome.ended_at is not None
 
 
 async def test_a_command_that_runs_in_the_background_is_stopped_before_its_text_is_forgotten(tmp_path: Path) -> None:

@@ -21,7 +21,8 @@ from errand.engine.tools.checkpoints import FileChange
 from errand.protocol.conversations import Conversation
 from errand.protocol.data import DataPruneResult
 from errand.protocol.events import ConversationDeleted, ConversationUpdate
-from errand.protocol.tasks import Task, TaskStartParams
+from errand.protocol.tasks.methods import TaskStartParams
+from errand.protocol.tasks.task import Task
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.model_server import ModelServer, Reply
 from tests.support.stored_records import on_both
@@ -116,7 +117,7 @@ async def test_what_tasks_replaced_in_files_is_deleted_unless_another_conversati
 
 async def test_workspace_with_files_is_not_deleted(engine: EngineParts) -> None:
     task = await worked(engine, own_folder=True)
-    work = Path(task.workspace) / "work.txt"
+    work = Path(task.request.workspace) / "work.txt"
     work.write_text("mine")
     await archived(engine, task)
     await remover(engine).delete(task.conversation_id)

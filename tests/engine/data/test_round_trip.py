@@ -29,11 +29,13 @@ from errand.engine.storage.sqlite.engines import sqlite_url
 from errand.protocol.blocks import FileBlock, ImageBlock, SummaryBlock, TextBlock, ToolCallBlock
 from errand.protocol.conversations import Conversation, Node, TurnTaking
 from errand.protocol.data import DataExportParams, DataExportResult, DataImportResult
-from errand.protocol.tasks import AgentPlan, Queued
+from errand.protocol.tasks.groups import Queued
+from errand.protocol.tasks.task import AgentPlan, replace_fields
 from errand.protocol.usage import Usage
 from errand.system.paths import Paths
 from errand.text.redaction import Redactor
 from tests.engine.storage.test_audit import finished, started
+from tests.support.flat_tasks import FLAT_TASK, TASK
 from tests.support.records import NOW, agent, ask, conversation, grant, node, task
 from tests.support.stored_records import place_records
 
@@ -107,7 +109,7 @@ async def fill(one: Home) -> None:
     summary = SummaryBlock(text="They looked.", until_id="n1", nodes=1, tokens_before=90, tokens_after=9)
     turns_of = TurnTaking(rule="moderator", limit=3, moderator_id="a1")
     held = msgspec.structs.replace(one.conversation(), kept=("n1",), turn_taking=turns_of)
-    answered = msgspec.structs.replace(
+    answered = replace_fields(
         task("t1", ended_at=NOW + timedelta(seconds=9)),
         workspace=held.workspace,
         decided="chat",
@@ -164,7 +166,7 @@ async def test_conversation_round_trips_through_an_export(tmp_path: Path) -> Non
 async def test_running_task_is_imported_as_stopped_with_its_unread_messages(tmp_path: Path) -> None:
     async with home(tmp_path / "old") as old, home(tmp_path / "new") as new:
         waiting = Queued(id="q1", kind="steer", text="also", queued_at=NOW)
-        under_way = msgspec.structs.replace(task("t1"), approve="all", current_tool="shell", queue=(waiting,))
+        under_way = replace_fields(task("t1"), approve="all", current_tool="shell", queue=(waiting,))
         for write in (
             conversations.save(conversation("c1")),
             nodes.save(node("n1", status="streaming")),
@@ -176,13 +178,17 @@ async def test_running_task_is_imported_as_stopped_with_its_unread_messages(tmp_
         await old.export(tmp_path / "one.json", "c1")
         await new.take(tmp_path / "one.json")
         came = await new.database.tasks.get("t1")
-        assert came is not None and "does not go on here" in (came.error or "") and "“also”" in (came.error or "")
-        assert came == msgspec.structs.replace(
+        assert (
+            came is not None
+            and "does not go on here" in (came.outcome.error or "")
+            and "“also”" in (came.outcome.error or "")
+        )
+        assert came == replace_fields(
             under_way,
             workspace=str(new.paths.workspaces / "c1"),
             status="cancelled",
             stop_reason="manual_stop",
-            error=came.error,
+            error=came.outcome.error,
             ended_at=NOW,
             approve="ask",
             current_tool=None,
@@ -194,8 +200,8 @@ async def test_running_task_is_imported_as_stopped_with_its_unread_messages(tmp_
 
 async def test_imported_tasks_do_not_resume_by_themselves(tmp_path: Path) -> None:
     async with home(tmp_path / "old") as old, home(tmp_path / "new") as new:
-        at_rest = msgspec.structs.replace(task("t1"), status="interrupted", resumes=True, approve="all")
-        limited = msgspec.structs.replace(task("t2"), status="paused", retry_at=NOW)
+        at_rest = replace_fields(task("t1"), status="interrupted", resumes=True, approve="all")
+        limited = replace_fields(task("t2"), status="paused", retry_at=NOW)
         for write in (conversations.save(conversation("c1")), tasks.save(at_rest), tasks.save(limited)):
             old.database.journal.put(write)
         await old.database.journal.flush()
@@ -204,7 +210,12 @@ async def test_imported_tasks_do_not_resume_by_themselves(tmp_path: Path) -> Non
         for task_id in ("t1", "t2"):
             came = await new.database.tasks.get(task_id)
             assert came is not None
-            assert (came.status, came.approve, came.resumes, came.retry_at) == ("cancelled", "ask", False, None)
+            assert (came.activity.status, came.options.approve, came.activity.resumes, came.activity.retry_at) == (
+                "cancelled",
+                "ask",
+                False,
+                None,
+            )
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -254,11 +265,24 @@ def line(kind: str, record: object) -> str:
     return msgspec.json.encode({"type": kind, "record": record}).decode()
 
 
+async def test_a_file_whose_tasks_have_no_groups_is_imported(tmp_path: Path) -> None:
+    of_a_person = {"parentId": None, "depth": 0, "title": "", "callId": "", "callTurn": 0, "follows": None}
+    flat = line("task", FLAT_TASK | of_a_person)
+    end = '{"type":"end","conversations":1,"nodes":0}'
+    lines = [HEADER.replace("1", "2", 1), line("conversation", conversation()), flat, end]
+    (tmp_path / "old.json").write_text("\n".join([*lines, ""]), "utf-8")
+    async with home(tmp_path / "new") as new:
+        await new.take(tmp_path / "old.json")
+        came = await new.database.tasks.get("t1")
+        assert came is not None
+        assert (came.progress, came.outcome) == (TASK.progress, TASK.outcome)
+
+
 @pytest.mark.parametrize(
     ("lines", "words"),
     [
         (["no json"], "not a file that Errand exported"),
-        (['{"errand_export":3,"exported_at":"2026-01-02T03:04:05Z"}'], "Update Errand first"),
+        (['{"errand_export":4,"exported_at":"2026-01-02T03:04:05Z"}'], "Update Errand first"),
         ([HEADER, line("node", node("n1"))], "a conversation should begin here"),
         ([HEADER, line("conversation", {"id": "c1"})], "line 2: Object missing required field"),
         ([HEADER, line("conversation", conversation("../x"))], "an id that is not"),

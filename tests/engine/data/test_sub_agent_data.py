@@ -5,6 +5,7 @@ import re
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import cast
 
 import msgspec
 import pytest
@@ -17,7 +18,7 @@ from errand.protocol.base import JsonObject
 from errand.protocol.conversations import Node
 from errand.protocol.data import DataExportParams, ExportFormat
 from errand.protocol.events import ConversationUpdate
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task, replace_fields
 from errand.text.redaction import Redactor
 from tests.engine.data.test_removal import remover
 from tests.support.engine_parts import EngineParts, engine_parts
@@ -88,8 +89,14 @@ async def test_sub_agents_are_imported_with_their_tasks_branches_and_use(
         came = await records(other, task)
         own = str(other.services.paths.home / "workspaces" / task.conversation_id)
     moved = tuple(
-        msgspec.structs.replace(
-            one, workspace=own, api_base=None, approve="ask", tools=(), max_turns=min(50, one.max_turns), allowance=None
+        replace_fields(
+            one,
+            workspace=own,
+            api_base=None,
+            approve="ask",
+            tools=(),
+            max_turns=min(50, one.budget.max_turns),
+            allowance=None,
         )
         for one in tasks
     )
@@ -137,24 +144,25 @@ async def test_tasks_that_claim_to_be_sub_agents_of_each_other_are_imported_as_p
         record = one.get("record")
         if one.get("type") == "task" and isinstance(record, dict) and record["id"] in ids:
             number = ids.index(str(record["id"]))
-            record |= {"parentId": ids[1 - number], "depth": depths[number]}
+            origin = cast("JsonObject", record["origin"])
+            record["origin"] = origin | {"parentId": ids[1 - number], "depth": depths[number]}
         return msgspec.json.encode(one).decode()
 
     async with delegated(tmp_path) as (engine, task):
         lines = (await export(engine, task, tmp_path / "all.jsonl", "json")).splitlines()
         tasks = await engine.services.database.tasks.of_conversation(task.conversation_id)
-    ids = sorted(one.id for one in tasks if one.title in ("a", "c"))
+    ids = sorted(one.id for one in tasks if one.origin.title in ("a", "c"))
     (tmp_path / "all.jsonl").write_text("\n".join(map(in_a_circle, lines)) + "\n")
     async with other_engine(tmp_path_factory.mktemp("other")) as (other, importer):
         await importer.run(tmp_path / "all.jsonl")
         came = {one.id: one for one in await other.services.database.tasks.of_conversation(task.conversation_id)}
-    above = {one.id: one.parent_id for one in came.values()}
+    above = {one.id: one.origin.parent_id for one in came.values()}
     for start in above:
         seen = [start]
         while (parent := above[seen[-1]]) is not None:
             assert parent not in seen
             seen.append(parent)
-    assert all((one.depth == 0) == (one.parent_id is None) for one in came.values())
+    assert all((one.origin.depth == 0) == (one.origin.parent_id is None) for one in came.values())
 
 
 async def test_deleting_a_conversation_deletes_its_sub_agents(tmp_path: Path) -> None:

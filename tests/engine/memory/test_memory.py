@@ -228,7 +228,7 @@ async def test_an_index_that_cannot_be_opened_stops_no_task(tmp_path: Path) -> N
     (tmp_path / "data" / "memory").write_text("a file where the folder should be")
     async with engine_parts(tmp_path, ModelServer(answer=lambda request: Reply(text="Noted."))) as engine:
         task = await engine.watcher.end((await engine.start("The kettle leaks", mode="chat")).id)
-        assert task.status == "completed"
+        assert task.activity.status == "completed"
         with pytest.raises(IndexUnavailable):
             await found(engine, "kettle")
 

@@ -11,7 +11,7 @@ from errand.engine.permissions.grants import Grants, describe, draft_problem
 from errand.engine.permissions.policy import decide
 from errand.engine.tools.base import Access
 from errand.protocol.asks import Grant, GrantDecision, GrantDraft, GrantedCall
-from errand.protocol.tasks import ApproveMode
+from errand.protocol.tasks.groups import ApproveMode
 from tests.engine.permissions.test_grants import GRANT
 
 NOWHERE = Path("/nonexistent/home/dana/project")

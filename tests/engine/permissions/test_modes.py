@@ -8,7 +8,7 @@ import pytest
 from errand.engine.permissions.policy import PLAN_MODE, Decision, decide
 from errand.engine.tools.base import Access
 from errand.protocol.asks import GrantedCall
-from errand.protocol.tasks import ApproveMode
+from errand.protocol.tasks.groups import ApproveMode
 
 Verdicts = dict[ApproveMode, Literal["allow", "ask", "deny"]]
 

@@ -12,7 +12,7 @@ from errand.engine.permissions.offers import offers_for
 from errand.engine.permissions.policy import Decision, decide
 from errand.engine.tools.base import Access
 from errand.protocol.asks import GrantDraft, GrantedCall, GrantOffer
-from errand.protocol.tasks import ApproveMode
+from errand.protocol.tasks.groups import ApproveMode
 
 
 class Ground:

@@ -9,7 +9,7 @@ from errand.engine.permissions.policy import Decision, decide
 from errand.engine.permissions.programs import installed
 from errand.engine.tools.base import Access
 from errand.protocol.asks import GrantedCall
-from errand.protocol.tasks import ApproveMode
+from errand.protocol.tasks.groups import ApproveMode
 
 Granted: TypeAlias = tuple[GrantedCall, ...]
 

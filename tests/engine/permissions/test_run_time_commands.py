@@ -12,7 +12,7 @@ from errand.engine.permissions.policy import Decision, decide
 from errand.engine.permissions.run_time.hidden_commands import hidden_command
 from errand.engine.tools.base import Access
 from errand.protocol.asks import TYPED, GrantedCall
-from errand.protocol.tasks import ApproveMode
+from errand.protocol.tasks.groups import ApproveMode
 from tests.engine.permissions.command_forms import COULD_BE_DENIED, ORDINARY
 
 _DENIED = (("git", "push"), ("touch",))

@@ -10,7 +10,7 @@ from errand.engine.permissions.policy import Decision, decide
 from errand.engine.permissions.shell import grammar
 from errand.engine.permissions.shell.grammar import load_grammar
 from errand.engine.tools.base import Access
-from errand.protocol.tasks import ApproveMode
+from errand.protocol.tasks.groups import ApproveMode
 
 
 def judge(folder: Path, line: str = "ls -la | head", approve: ApproveMode = "ask") -> Decision:

@@ -8,7 +8,8 @@ from errand.engine.record.format import TaskRecord
 from errand.protocol.agents import Agent
 from errand.protocol.asks import AskAnswerParams
 from errand.protocol.conversations import TurnTaking
-from errand.protocol.tasks import Task, TaskSetModeParams, TaskStartParams
+from errand.protocol.tasks.methods import TaskSetModeParams, TaskStartParams
+from errand.protocol.tasks.task import Task
 from tests.engine.agent.run.test_model_fallback import DOWN
 from tests.engine.agent.run.test_rate_limit_wait import AT_ONCE, SECOND
 from tests.engine.agent.tasks.test_rounds import company, quiet, speaking

@@ -109,7 +109,9 @@ async def ended_in_order(home: Path) -> TaskRecord:
     """The engine shuts down while a command runs, and the next one continues."""
     async with engine_parts(home, ModelServer(replies=[shell("echo a"), shell("sleep 60")])) as engine:
         task = await engine.start()
-        await engine.watcher.task(task.id, lambda task: task.step_count == 2 and task.status == "tool_executing")
+        await engine.watcher.task(
+            task.id, lambda task: task.progress.step_count == 2 and task.activity.status == "tool_executing"
+        )
         port = int(engine.model.url.split(":")[2].split("/")[0])
     async with engine_parts(home, ModelServer(replies=[DONE], port=port)) as engine:
         await engine.services.runner.resume(task.id)

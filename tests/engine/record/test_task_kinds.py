@@ -11,6 +11,7 @@ from errand.engine.record.diff import compare
 from errand.engine.record.format import TaskRecord, read
 from errand.engine.record.replay import replay
 from errand.protocol.blocks import Block, NoticeBlock, TextBlock, ToolResultBlock
+from errand.protocol.tasks.task import replace_fields
 from tests.engine.record import model_tasks, resumed_tasks, summary_tasks
 from tests.support.old_notice_text import notice_text
 from tests.support.recorded_tasks import plain, steered, stopped
@@ -99,7 +100,7 @@ async def test_additional_summary_is_reported(tmp_path: Path) -> None:
 
 def _as_before(record: TaskRecord) -> TaskRecord:
     """The record as version 1 wrote it: with sentences and texts in place of data."""
-    task = msgspec.structs.replace(record.head.task, summarises=False, summarised=False)
+    task = replace_fields(record.head.task, summarises=False, summarised=False)
     head = msgspec.structs.replace(record.head, record_version=1, task=task)
     nodes = (msgspec.structs.replace(node, blocks=tuple(map(_block_before, node.blocks))) for node in record.nodes)
     return replace(record, head=head, nodes=tuple(nodes))

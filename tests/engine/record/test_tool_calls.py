@@ -15,7 +15,7 @@ from errand.engine.record.format import TaskRecord, read
 from errand.engine.record.replay import replay
 from errand.engine.tools.registry import TOOLS
 from errand.protocol.asks import AskAnswerParams
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.limits import WAIT_LIMIT_S
 from tests.support.mcp_servers import command, stored
@@ -106,7 +106,7 @@ async def test_record_with_calls_of_a_tool_is_played_without_it(tmp_path: Path, 
         async with engine_parts(tmp_path, ModelServer(answer=answer(turns))) as engine:
             engine.services.settings.set_mcp_servers((stored(),) if name == "mcp" else ())
             record = await recorded(engine, approve)
-            assert record.head.task.status == "completed", record.head.task.error
+            assert record.head.task.activity.status == "completed", record.head.task.outcome.error
             assert {one.tool for one in results(engine.watcher.nodes())} >= {call.tool for call in turns}
             files = contents(engine.workspace)
             asked, opened = len(engine.model.requests), len(site.requests)
@@ -128,7 +128,7 @@ async def test_ask_about_a_server_of_the_workspace_takes_no_answer_of_a_call(tmp
         task = await engine.start("go", approve="ask")
         trust = await engine.watcher.ask(task.id)
         await engine.services.asks.answer(AskAnswerParams(ask_id=trust.id, allow=True), "me")
-        await engine.watcher.task(task.id, lambda now: now.ask_id not in (None, trust.id))
+        await engine.watcher.task(task.id, lambda now: now.activity.ask_id not in (None, trust.id))
         call = await engine.watcher.ask(task.id)
         await engine.services.asks.answer(AskAnswerParams(ask_id=call.id, allow=False, text="no"), "me")
         await engine.watcher.end(task.id)

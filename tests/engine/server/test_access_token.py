@@ -9,7 +9,7 @@ from websockets.exceptions import ConnectionClosed
 from errand.client.connection import Connection
 from errand.client.launch import read_endpoint
 from errand.protocol.engine import ENGINE_ROTATE_TOKEN
-from errand.protocol.tasks import TASK_LIST, TaskListParams
+from errand.protocol.tasks.methods import TASK_LIST, TaskListParams
 from errand.system.paths import Paths
 from tests.support.command_line import Errand
 from tests.support.connections import error_of, raw_client

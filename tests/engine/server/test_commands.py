@@ -7,7 +7,7 @@ import msgspec
 
 from errand.engine.storage.records import commands
 from errand.protocol.base import JsonObject
-from errand.protocol.tasks import TaskStartResult
+from errand.protocol.tasks.methods import TaskStartResult
 from tests.support.connections import error_of, raw_client
 from tests.support.engine_server import EngineServer, engine_server
 

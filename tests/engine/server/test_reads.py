@@ -20,7 +20,7 @@ from errand.protocol.engine import EngineStatusResult
 from errand.protocol.events import AgentUpdate, AskUpdate, ConversationUpdate, GrantUpdate, TaskMessage, TaskUpdate
 from errand.protocol.memory import MemoryLogResult
 from errand.protocol.settings import ModelListResult, SettingsSetResult
-from errand.protocol.tasks import TaskListResult
+from errand.protocol.tasks.methods import TaskListResult
 from tests.support.connections import error_of, raw_client
 from tests.support.engine_server import EngineServer
 from tests.support.processes import below, until

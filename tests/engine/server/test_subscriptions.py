@@ -16,7 +16,7 @@ from errand.protocol.events import (
     TaskUpdate,
     TextDelta,
 )
-from errand.protocol.tasks import TaskStartParams
+from errand.protocol.tasks.methods import TaskStartParams
 from tests.support.connections import RawClient, error_of, raw_client
 from tests.support.engine_server import EngineServer
 from tests.support.records import agent, conversation, grant, node, task
@@ -144,7 +144,7 @@ async def test_no_event_is_lost_or_duplicated_between_snapshot_or_replay_and_liv
             snapshot = subscribed(answer).snapshot
             assert snapshot is not None
             # Event number n has step n - 3: the snapshot is of exactly the moment that it names.
-            assert snapshot.tasks[0].step_count == max(0, snapshot.sequence - 3)
+            assert snapshot.tasks[0].progress.step_count == max(0, snapshot.sequence - 3)
             if snapshot.sequence < last:
                 assert (await client.event()).sequence == snapshot.sequence + 1
         await client.request("subscribe", "r", after=2, epoch=engine.log.epoch)
@@ -173,7 +173,7 @@ async def test_replay_of_one_scope_never_repeats_older_events_to_another(engine:
     async with raw_client(engine) as client:
         snapshot = subscribed(await client.ask("subscribe", 1)).snapshot
         assert snapshot is not None
-        known = snapshot.tasks[0].step_count
+        known = snapshot.tasks[0].progress.step_count
         await publish_steps(engine, 1, start=5)
         await client.event()
         await client.request("subscribe", 2, scope="c1", detail="full", after=2, epoch=engine.log.epoch)

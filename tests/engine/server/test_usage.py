@@ -9,6 +9,7 @@ from errand.engine.storage.records import conversations, tasks, turns
 from errand.engine.storage.records.turns import PartSize
 from errand.protocol.context import ContextExplainResult, ContextShare, PromptPart, PromptShare
 from errand.protocol.conversations import Conversation
+from errand.protocol.tasks.task import replace_fields
 from errand.protocol.usage import Usage, UsageKey, UsageReportParams, UsageReportResult, UsageRow
 from tests.support.connections import RawClient, error_of, raw_client
 from tests.support.engine_parts import engine_parts
@@ -42,7 +43,7 @@ async def store(engine: EngineServer) -> None:
     for name, title in (("c1", "First"), ("c2", "Second")):
         journal.put(conversations.save(Conversation(id=name, title=title, created_at=NOW, updated_at=NOW)))
     for task_id, conversation_id in (("t1", "c1"), ("t2", "c2"), ("t3", "c2")):
-        journal.put(tasks.save(msgspec.structs.replace(task(task_id), conversation_id=conversation_id)))
+        journal.put(tasks.save(replace_fields(task(task_id), conversation_id=conversation_id)))
     for conversation_id, task_id, turn, model, begun, usage in (
         ("c1", "t1", 1, PRICED, "2026-11-18T23:50", used(1000, 0.25)),
         ("c1", "t1", 2, PRICED, "2026-11-19T00:10", used(2000, 0.5)),

@@ -19,7 +19,7 @@ from errand.protocol.events import (
     TaskUpdate,
 )
 from errand.protocol.memory import Fact
-from errand.protocol.tasks import AgentPlan
+from errand.protocol.tasks.task import AgentPlan, replace_fields
 from tests.support.records import NOW, agent, ask, conversation, grant, node, task
 
 PLAN = AgentPlan(task_id="t1", turn=1, reasoning="", tool_calls=(), question="Which?", is_complete=False)
@@ -72,7 +72,7 @@ async def test_replay_starts_after_a_sequence_and_stops_at_the_limit(database: D
 
 
 async def test_conversation_replay_omits_other_conversations_and_keeps_global_events(database: Database) -> None:
-    other = msgspec.structs.replace(task("t2"), conversation_id="c2")
+    other = replace_fields(task("t2"), conversation_id="c2")
     database.journal.put(conversations.save(conversation("c2")))
     records = (
         record(1, TaskUpdate(task=task())),

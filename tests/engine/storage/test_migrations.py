@@ -15,13 +15,19 @@ from sqlalchemy import create_engine
 from errand.engine.agent.tasks.conversation_agents import BUILTIN_PERSONALITIES
 from errand.engine.core.errors import StorageError
 from errand.engine.storage.database import Database
-from errand.engine.storage.records import agents, changes, conversations, grants, nodes, tasks
+from errand.engine.storage.records import agents, changes, conversations, events, grants, nodes, tasks
+from errand.engine.storage.records.flat_tasks import grouped_task
 from errand.engine.storage.sql import schema
 from errand.engine.storage.sql.statements import Value, to_json, to_text
 from errand.engine.storage.sqlite.engines import sqlite_url
 from errand.engine.storage.sqlite.opening import prepare_file
+from errand.protocol.base import JsonObject
 from errand.protocol.changes import Change
+from errand.protocol.events import EventRecord, TaskMessage, TaskUpdate
+from errand.protocol.tasks.task import Task
 from errand.protocol.usage import Usage, UsageReportParams
+from tests.support.databases import execute
+from tests.support.flat_tasks import FLAT_TASK, TASK
 from tests.support.records import NOW, conversation, grant, node, task
 
 _, CODER, _, WRITER = BUILTIN_PERSONALITIES
@@ -177,3 +183,34 @@ async def test_changes_of_files_are_recorded_in_an_upgraded_database(tmp_path: P
         assert await database.changes.task_ids("c1") == {"t1"}
     finally:
         await database.close()
+
+
+async def test_tasks_and_their_events_get_groups(database_url: str, tmp_path: Path) -> None:
+    database = await Database.open(database_url, tmp_path / "copies")
+    try:
+        database.journal.put(conversations.save(conversation("c1")), tasks.save(TASK), tasks.save(task("t2")))
+        for sequence, event in enumerate((TaskUpdate(task=TASK), TaskMessage(node=node("n1"))), start=1):
+            database.journal.put(events.save(EventRecord(sequence=sequence, epoch="e", event=event)))
+        await database.journal.flush()
+        stored = await database.tasks.get("t2")
+        log = await database.events.after(0)
+        flat_event: JsonObject = {"sequence": 1, "epoch": "e", "event": {"type": "taskUpdate", "task": FLAT_TASK}}
+        for statement, body in (
+            ("UPDATE tasks SET body = :body WHERE id = 't1'", FLAT_TASK),
+            ("UPDATE events SET body = :body WHERE sequence = 1", flat_event),
+        ):
+            await execute(database, statement, {"body": to_json(body)})
+        await execute(database, "UPDATE alembic_version SET version_num = '0015'")
+    finally:
+        await database.close()
+    database = await Database.open(database_url, tmp_path / "copies")
+    try:
+        assert (await database.tasks.get("t1"), await database.tasks.get("t2")) == (TASK, stored)
+        assert await database.events.after(0) == log
+    finally:
+        await database.close()
+
+
+def test_each_field_of_an_old_task_finds_its_place() -> None:
+    assert msgspec.convert(grouped_task(FLAT_TASK), Task) == TASK
+    assert grouped_task(msgspec.to_builtins(TASK)) == msgspec.to_builtins(TASK), "one with groups stays as it is"

@@ -23,6 +23,7 @@ from errand.engine.storage.records import (
 from errand.engine.storage.records.removal import Removal, begin, done, scrub
 from errand.protocol.asks import Grant
 from errand.protocol.events import ConversationDeleted, EventRecord, FactUpdate, GrantUpdate, TaskMessage
+from errand.protocol.tasks.task import replace_fields
 from tests.engine.storage.test_audit import finished, started
 from tests.engine.storage.test_events import FACT
 from tests.support.databases import execute, of_sqlite
@@ -57,7 +58,7 @@ async def fill(database: Database) -> None:
         grants.save(grant_for("c1")),
         commands.save("client", "1", "task/start", '{"task":{"conversationId":"c1"}}', datetime.now(UTC)),
         conversations.save(conversation("c_")),
-        tasks.save(msgspec.structs.replace(task("t2"), conversation_id="c_")),
+        tasks.save(replace_fields(task("t2"), conversation_id="c_")),
         grants.save(grant_for("c_")),
         commands.save("client", "2", "task/start", '{"task":{"conversationId":"c_"}}', datetime.now(UTC)),
     ):

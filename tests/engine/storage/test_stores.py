@@ -13,7 +13,7 @@ from errand.engine.storage.sql.statements import Write, is_one_of
 from errand.engine.storage.sql.tables import tasks as tasks_table
 from errand.protocol.agents import Personality
 from errand.protocol.conversations import Conversation
-from errand.protocol.tasks import AgentPlan, PlannedCall, Task
+from errand.protocol.tasks.task import AgentPlan, PlannedCall, Task, replace_fields
 from errand.protocol.usage import Usage
 from tests.support.records import NOW, agent, ask, conversation, task
 
@@ -143,7 +143,7 @@ async def test_tasks_come_newest_first_and_the_ended_ones_are_not_active(databas
 async def test_pages_of_tasks_have_no_gaps_or_duplicates(database: Database) -> None:
     # Two with each time: the id decides the order.
     saved = [task(f"t{number}", started_at=NOW + timedelta(seconds=number // 2)) for number in range(10, 19)]
-    ended = msgspec.structs.replace(saved[3], ended_at=NOW)
+    ended = replace_fields(saved[3], ended_at=NOW)
     await put(database, *(tasks.save(one) for one in saved), tasks.save(ended))
     for active in (False, True):
         seen: list[Task] = []

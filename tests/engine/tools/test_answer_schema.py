@@ -6,7 +6,9 @@ import pytest
 
 from errand.engine.core.errors import InvalidParams
 from errand.protocol.base import JsonObject
-from errand.protocol.tasks import Task, TaskMode, TaskStartParams
+from errand.protocol.tasks.groups import TaskMode
+from errand.protocol.tasks.methods import TaskStartParams
+from errand.protocol.tasks.task import Task
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.model_server import Call, ModelServer, Reply
 
@@ -50,8 +52,8 @@ async def test_invalid_answer_is_returned_to_the_model_and_the_valid_one_is_stor
     async with engine_parts(tmp_path, ModelServer(replies=replies)) as engine:
         task = await ended(engine)
         refusal = str(engine.model.requests[1].messages[-1]["content"])
-    assert (task.status, task.error, task.mode) == ("completed", None, "task")
-    assert task.answer == {"files": [{"name": "a.txt", "lines": 2}]}
+    assert (task.activity.status, task.outcome.error, task.options.mode) == ("completed", None, "task")
+    assert task.outcome.answer == {"files": [{"name": "a.txt", "lines": 2}]}
     assert "answer.files.0: must contain ['lines'] properties" in refusal
 
 
@@ -60,15 +62,15 @@ async def test_text_is_not_an_answer_and_a_missing_answer_fails_the_task(tmp_pat
         task = await ended(engine)
         asked = len(engine.model.requests)
     assert asked == 3
-    assert (task.status, task.answer) == ("error", None)
-    assert "without an answer that follows the schema" in (task.error or "")
+    assert (task.activity.status, task.outcome.answer) == ("error", None)
+    assert "without an answer that follows the schema" in (task.outcome.error or "")
 
 
 async def test_the_answer_may_be_null_or_a_plain_value(tmp_path: Path) -> None:
     reply = Reply(calls=(Call("task_complete", {"summary": "None.", "answer": None}),))
     async with engine_parts(tmp_path, ModelServer(replies=[reply])) as engine:
         task = await ended(engine, {"type": ["integer", "null"]})
-    assert (task.status, task.answer) == ("completed", None)
+    assert (task.activity.status, task.outcome.answer) == ("completed", None)
 
 
 def row(length: int, times: int) -> JsonObject:

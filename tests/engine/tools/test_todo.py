@@ -9,7 +9,8 @@ from errand.engine.tools.argument_check import check_arguments
 from errand.engine.tools.results import ToolError
 from errand.engine.tools.todo import MAX_ITEM_LENGTH, MAX_ITEMS, Todo
 from errand.protocol.base import JsonObject, JsonValue
-from errand.protocol.tasks import TaskStartParams, TodoItem
+from errand.protocol.tasks.groups import TodoItem
+from errand.protocol.tasks.methods import TaskStartParams
 from tests.support.engine_parts import crash, engine_parts
 from tests.support.model_replies import DONE, results, shell
 from tests.support.model_server import Call, ModelServer, Reply
@@ -53,7 +54,7 @@ async def test_list_is_part_of_the_task_and_survives_a_crash(tmp_path: Path) -> 
     (tmp_path / "later").mkdir()
     async with engine_parts(tmp_path, ModelServer(turns=turns)) as engine:
         task = await engine.start()
-        at_work = await engine.watcher.task(task.id, lambda now: now.current_tool == "shell")
+        at_work = await engine.watcher.task(task.id, lambda now: now.activity.current_tool == "shell")
         wanted = (TodoItem(text="look", status="done"), TodoItem(text="work", status="in_progress"))
         assert at_work.todo == wanted
         assert results(engine.watcher.nodes())[0].text == "The list is shown: 1 of 2 done."
@@ -62,7 +63,7 @@ async def test_list_is_part_of_the_task_and_survives_a_crash(tmp_path: Path) -> 
         await engine.watcher.end(task.id)
     async with engine_parts(tmp_path / "later", ModelServer(turns=[DONE])) as engine:
         stored = await engine.services.database.tasks.get(task.id)
-        assert stored is not None and (stored.status, stored.todo) == ("interrupted", wanted)
+        assert stored is not None and (stored.activity.status, stored.todo) == ("interrupted", wanted)
 
 
 def _plan(*items: tuple[str, str]) -> Reply:
@@ -98,8 +99,8 @@ async def test_next_task_goes_on_with_what_is_left_of_the_list(tmp_path: Path) -
             prompt="go differently",
             conversation_id=first.conversation_id,
             sibling_of=asked.id,
-            model=first.model,
-            api_base=first.api_base,
+            model=first.request.model,
+            api_base=first.request.api_base,
             approve="all",
         )
         fresh = await engine.services.runner.start(again)

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QApplication, QWidget
 
 from errand.engine.tools.shell.background import BackgroundCommands
 from errand.protocol.conversations import CONVERSATION_CHANGE, ConversationChangeParams
-from errand.protocol.tasks import TaskRetryParams
+from errand.protocol.tasks.methods import TaskRetryParams
 from errand.system.paths import Paths
 from errand.window.main import build_window
 from errand.window.rows.disclosure import DisclosureButton

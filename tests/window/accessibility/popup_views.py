@@ -6,7 +6,8 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from errand.protocol.settings import Model
-from errand.protocol.tasks import Task, TodoItem
+from errand.protocol.tasks.groups import TaskActivity, TaskRequest, TodoItem
+from errand.protocol.tasks.task import Task
 from errand.text.translation import tr
 from errand.window.stores.conversation.commands import WorkspaceQuestion
 from errand.window.stores.task_options import TaskOptionDefaults
@@ -67,12 +68,10 @@ async def todo_list(fixture: WindowFixture) -> QWidget:
         id="task_1",
         conversation_id="conv_1",
         agent_id="agent_1",
-        prompt="go",
-        status="thinking",
-        model="m",
-        workspace="/w",
         started_at=NOW,
         todo=items,
+        request=TaskRequest(prompt="go", model="m", workspace="/w"),
+        activity=TaskActivity(status="thinking"),
     )
     window, view = QWidget(), TodoView(fixture.theme)
     fixture.keep(window)

@@ -5,6 +5,7 @@ import pytest
 
 from errand.protocol.asks import Approval, Ask, ReachedLimit
 from errand.protocol.events import AskUpdate, TaskUpdate
+from errand.protocol.tasks.task import replace_fields
 from errand.window.stores.notifications import (
     Notification,
     NotificationButton,
@@ -102,9 +103,9 @@ def test_a_notification_says_how_a_task_ended_and_a_grouped_one_how_many() -> No
 
 
 def test_the_end_of_an_unfinished_task_is_notified_as_unfinished() -> None:
-    silent = msgspec.structs.replace(ended("task_1"), completion="undeclared")
+    silent = replace_fields(ended("task_1"), completion="undeclared")
     assert ended_notification(silent, "Test").title == "Ended without confirming that it's done: Test"
-    refused = msgspec.structs.replace(ended("task_2"), completion="refused", refused_calls=3)
+    refused = replace_fields(ended("task_2"), completion="refused", refused_calls=3)
     assert ended_notification(refused, "Test").title == "Ended: nothing it tried was allowed: Test"
     many = grouped_notification((silent, refused, ended("task_3", "error")))
     assert many.body == "1 of these tasks failed. 2 of these tasks ended without being done."

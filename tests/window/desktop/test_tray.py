@@ -1,11 +1,11 @@
 """The tray's menu and icon: open asks, running tasks, and showing and quitting the window."""
 
-import msgspec
 import pytest
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QApplication, QMenu
 
 from errand.protocol.events import AskUpdate, TaskUpdate
+from errand.protocol.tasks.task import replace_fields
 from errand.window.desktop.notifications import TrayNotifications
 from errand.window.desktop.tray import Tray, TrayMenu, tray_icon
 from errand.window.stores.notifications import ended_notification
@@ -60,7 +60,7 @@ async def test_a_stop_is_not_offered_twice_and_a_hundred_tasks_do_not_fill_the_s
     menu = TrayMenu(stores)
     for number in range(100):
         stores.apply(TaskUpdate(task=at_work(f"task_{number}", f"conv_{number}")))
-    stores.apply(TaskUpdate(task=msgspec.structs.replace(at_work("task_new", "conv_new"), stopping=True)))
+    stores.apply(TaskUpdate(task=replace_fields(at_work("task_new", "conv_new"), stopping=True)))
     await until(lambda: "and 93 more" in texts(menu))
     newest = find(menu, "The work of task_new · Stopping…").menu()
     assert isinstance(newest, QMenu)

@@ -2,14 +2,13 @@
 
 from typing import Literal
 
-import msgspec
 import pytest
 from PySide6.QtWidgets import QAbstractButton, QApplication
 
 from errand.client.conversation.rows import ToolCallRow
 from errand.engine.tools.call_display import display_of
 from errand.protocol.blocks import ToolCallBlock, ToolResultBlock
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task, replace_fields
 from errand.window.rows.code_view import CodeView
 from errand.window.rows.tools.tool_call import ToolCallView
 from errand.window.theme.theme import Theme
@@ -26,7 +25,7 @@ _CALL = ToolCallBlock(
 
 
 def _row(sub_agent: Task, result: ToolResultBlock | None = None) -> ToolCallRow:
-    below = msgspec.structs.replace(sub_agent, parent_id="task_0", title="Read the parser", agent_id="agent_2")
+    below = replace_fields(sub_agent, parent_id="task_0", title="Read the parser", agent_id="agent_2")
     return ToolCallRow("key", node("n"), _CALL, result, "", sub_agent=below)
 
 
@@ -89,7 +88,7 @@ def test_what_a_sub_agent_does_is_said_in_words(
     qapp: QApplication, theme: Theme, tool: str | None, activity: str, words: str
 ) -> None:
     view = ToolCallView(theme, KeptActions())
-    view.set_row(_row(msgspec.structs.replace(task("tool_executing"), current_tool=tool, activity=activity)))
+    view.set_row(_row(replace_fields(task("tool_executing"), current_tool=tool, detail=activity)))
     assert _shown(view)[0].split(" · ")[1] == words
     view.close()
 

@@ -1,11 +1,10 @@
 """The row at the end of a task."""
 
-import msgspec
 import pytest
 from PySide6.QtWidgets import QLabel, QPushButton
 
 from errand.client.conversation.rows import TaskEndRow
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task, replace_fields
 from errand.window import CLIENT_NAME
 from errand.window.rows.text_view import TextView
 from errand.window.widgets.buttons import IconButton
@@ -17,7 +16,7 @@ from tests.window.rows.conftest import MakeRowView, part
 
 
 def unfinished(**changes: object) -> Task:
-    return msgspec.structs.replace(ended(summary="I thought about it."), **changes)
+    return replace_fields(ended(summary="I thought about it."), **changes)
 
 
 @pytest.mark.parametrize(

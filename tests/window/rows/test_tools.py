@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 
 from errand.client.conversation.rows import Row, ToolCallRow
 from errand.client.safe_text import output_text
-from errand.protocol.tasks import CallProgress, TaskStopReason
+from errand.protocol.tasks.groups import CallProgress, TaskStopReason
 from errand.window.rows.base import RowView
 from errand.window.rows.code_view import CodeView, DiffView
 from errand.window.rows.disclosure import DisclosureButton

@@ -10,7 +10,7 @@ import pytest
 from errand.protocol.asks import AskAnswerParams
 from errand.protocol.conversations import Conversation, ConversationSearchResult
 from errand.protocol.events import AskUpdate, ConversationUpdate, TaskMessage, TaskUpdate
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task, replace_fields
 from errand.window.stores.conversation_list import ConversationListStore
 from errand.window.stores.stores import Stores
 from tests.support.engine_server import EngineServer, engine_server
@@ -103,7 +103,7 @@ async def test_the_newest_state_of_each_task_is_known_by_conversation(engine: En
     await until(lambda: stores.tasks.of_conversation("c1") == second)
     assert heard == [first, second]
     assert stores.tasks.running() == (second,)
-    late = msgspec.structs.replace(first, summary="late")
+    late = replace_fields(first, summary="late")
     engine.log.publish(TaskUpdate(task=late))
     await until(lambda: stores.tasks.get("t1") == late)
     assert stores.tasks.of_conversation("c1") == second

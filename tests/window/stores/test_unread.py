@@ -42,7 +42,7 @@ def unread_of(engine: StoreEngine, state: Path, person: Person) -> UnreadStore:
 
 async def test_the_engine_counts_what_was_said_to_people_and_not_steps_without_words(engine: StoreEngine) -> None:
     ended = await engine.parts.watcher.end((await engine.parts.start()).id)
-    assert (ended.step_count, ended.messages) == (4, 3), "a text, an update, the summary"
+    assert (ended.progress.step_count, ended.progress.messages) == (4, 3), "a text, an update, the summary"
 
 
 async def test_a_conversation_in_the_background_has_as_many_unread_as_it_got_messages(
@@ -67,7 +67,7 @@ async def test_the_conversation_in_front_has_nothing_unread(engine: StoreEngine,
     person.looks_at = task.conversation_id
     unread.mark_read(task.conversation_id)
     await engine.parts.watcher.end(task.id)
-    await until(lambda: (found := engine.stores.tasks.get(task.id)) is not None and found.ended_at is not None)
+    await until(lambda: (found := engine.stores.tasks.get(task.id)) is not None and found.outcome.ended_at is not None)
     assert (unread.counts(), unread.finished()) == ({}, ())
 
 
@@ -76,7 +76,7 @@ async def test_a_task_that_failed_without_a_word_has_one_unread_message(tmp_path
         unread = unread_of(engine, tmp_path / "window.json", Person())
         task = await engine.parts.start()
         await until(lambda: unread.count(task.conversation_id) == 1)
-        assert [ended.status for ended in unread.finished()] == ["error"]
+        assert [ended.activity.status for ended in unread.finished()] == ["error"]
 
 
 async def test_what_a_task_says_without_the_window_is_unread_at_its_next_start(
@@ -89,7 +89,7 @@ async def test_what_a_task_says_without_the_window_is_unread_at_its_next_start(
     person.looks_at = read.conversation_id
     first.mark_read(read.conversation_id)
     await engine.parts.watcher.end(read.id)
-    await until(lambda: (found := engine.stores.tasks.get(read.id)) is not None and found.ended_at is not None)
+    await until(lambda: (found := engine.stores.tasks.get(read.id)) is not None and found.outcome.ended_at is not None)
     waiting = await engine.parts.start(attended=True, max_turns=2)  # asks at its limit, after two messages
     await engine.parts.watcher.ask(waiting.id)
     await until(lambda: first.count(waiting.conversation_id) == 2)

@@ -33,7 +33,7 @@ from errand.protocol.conversations import (
     TurnRule,
     TurnTaking,
 )
-from errand.protocol.tasks import TASK_LIST, TaskListParams
+from errand.protocol.tasks.methods import TASK_LIST, TaskListParams
 from errand.system.paths import Paths
 from errand.text.translation import tr, trn
 

@@ -25,13 +25,8 @@ from errand.client.texts.tasks import unread_messages
 from errand.protocol.conversations import CONVERSATION_SEARCH, ConversationSearchParams
 from errand.protocol.memory import MEMORY_WARM_UP, MemoryWarmUpParams
 from errand.protocol.settings import MODEL_LIST, MODEL_WARM_UP, ModelListParams, ModelWarmUpParams
-from errand.protocol.tasks import (
-    TASK_LIST,
-    TASK_START,
-    Task,
-    TaskListParams,
-    TaskStartParams,
-)
+from errand.protocol.tasks.methods import TASK_LIST, TASK_START, TaskListParams, TaskStartParams
+from errand.protocol.tasks.task import Task
 from errand.system.paths import Paths
 from errand.text.translation import tr
 
@@ -215,7 +210,7 @@ class Chat:
 
     def _on_task_ended(self, task: Task) -> None:
         """Put the messages that a stopped task has not read back into the input line."""
-        if task.parent_id is None and task.conversation_id == self._conversation:
+        if task.origin.parent_id is None and task.conversation_id == self._conversation:
             self._prompt.put_back("\n".join(entry.text for entry in unread_messages(task)))
 
     def _working(self) -> Task | None:
@@ -225,7 +220,7 @@ class Chat:
 
     def _is_working(self, task: Task) -> bool:
         is_here = task.conversation_id == self._conversation
-        return is_here and task.ended_at is None and task.status != "interrupted"
+        return is_here and task.outcome.ended_at is None and task.activity.status != "interrupted"
 
     async def _interrupt(self) -> None:
         task = self._working()

@@ -35,7 +35,7 @@ from errand.protocol.comparisons import (
 )
 from errand.protocol.conversations import Node
 from errand.protocol.events import AskUpdate, EventRecord, TaskUpdate
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task
 from errand.system.paths import Paths
 from errand.text.translation import marked, tr, trn
 
@@ -123,7 +123,7 @@ class _Progress(TextScreen):
 
     def show(self, conversation_id: str, message: ShownMessage) -> None:
         match message:
-            case EventRecord(event=TaskUpdate(task=task)) if task.ended_at is not None:
+            case EventRecord(event=TaskUpdate(task=task)) if task.outcome.ended_at is not None:
                 self._ended.add(task.id)
             case EventRecord(event=AskUpdate(ask=ask)) if ask.status == "waiting":
                 self._output.write("\n".join(ask_lines(ask, self._output.style, self._output.width)) + "\n")
@@ -198,11 +198,13 @@ async def _ask(
 
 
 def _answer_columns(tasks: tuple[Task, ...], width: int, style: Style) -> list[str]:
-    columns = [(f"{task.model} · {short_id(task.id)}", _answer(task), usage_line(task, style)) for task in tasks]
+    columns = [
+        (f"{task.request.model} · {short_id(task.id)}", _answer(task), usage_line(task, style)) for task in tasks
+    ]
     return side_by_side(columns, width, style)
 
 
 def _answer(task: Task) -> str:
-    if task.stop_reason == "completed":
-        return f"({unfinished_text(task)})\n\n{task.summary}" if is_unfinished(task) else task.summary
-    return task.error or tr("No answer: {reason}.").format(reason=status_text(task))
+    if task.outcome.stop_reason == "completed":
+        return f"({unfinished_text(task)})\n\n{task.outcome.summary}" if is_unfinished(task) else task.outcome.summary
+    return task.outcome.error or tr("No answer: {reason}.").format(reason=status_text(task))

@@ -18,14 +18,8 @@ from errand.cli.terminal.text import escape_hidden_line, one_line, short_id
 from errand.client.connection import Connection
 from errand.client.launch import connect
 from errand.protocol.asks import ASK_ANSWER, ASK_LIST, Ask, AskAnswerParams, AskListParams
-from errand.protocol.tasks import (
-    TASK_FOLLOW_UP,
-    TASK_GET,
-    TASK_STEER,
-    Task,
-    TaskIdParams,
-    TaskMessageParams,
-)
+from errand.protocol.tasks.methods import TASK_FOLLOW_UP, TASK_GET, TASK_STEER, TaskIdParams, TaskMessageParams
+from errand.protocol.tasks.task import Task
 from errand.system.paths import Paths
 from errand.text.translation import marked, tr
 
@@ -51,7 +45,7 @@ async def steer(options: SteerOptions, paths: Paths, output: CommandOutput) -> i
     files = tuple(map(attachment_path, options.attach))
     async with await connect(paths, "errand steer") as connection:
         task = await find_task(connection, options.task_id)
-        if task.ended_at is not None:
+        if task.outcome.ended_at is not None:
             raise UsageError(
                 tr(
                     "Task {id} has ended. Continue its conversation: errand run --conversation {conversation_id} '…'"
@@ -70,9 +64,9 @@ STEER = Command(SteerOptions, steer, json_help=marked("print the task as one JSO
 
 def _reads_text(task: Task, *, later: bool) -> str:
     name = short_id(task.id)
-    if task.status in ("paused", "interrupted"):
+    if task.activity.status in ("paused", "interrupted"):
         return tr("reads this when it resumes: errand resume {name}").format(name=name)
-    if task.status == "waiting_user":
+    if task.activity.status == "waiting_user":
         return tr("reads this once its question is answered: errand answer {name}").format(name=name)
     return tr("reads this when its current work is done.") if later else tr("reads this before its next step.")
 
@@ -119,7 +113,9 @@ async def _list(connection: Connection, output: CommandOutput) -> None:
 
     def lines_of(ask: Ask) -> list[str]:
         task, style, width = tasks[ask.id], output.style, output.width
-        head = f"{short_id(ask.id)}  {one_line(escape_hidden_line(task.title or task.prompt), width - 12)}"
+        head = (
+            f"{short_id(ask.id)}  {one_line(escape_hidden_line(task.origin.title or task.request.prompt), width - 12)}"
+        )
         hint = f"  errand answer {short_id(ask.id)} …  {short_hint(ask)}"
         gap = [] if ask is asks[0] else [""]
         return [*gap, style.dim(head), *ask_lines(ask, style, width), style.dim(hint)]

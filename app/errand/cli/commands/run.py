@@ -38,7 +38,8 @@ from errand.protocol.conversations import (
     ConversationGetParams,
     ConversationListParams,
 )
-from errand.protocol.tasks import TASK_START, Task, TaskStartParams
+from errand.protocol.tasks.methods import TASK_START, TaskStartParams
+from errand.protocol.tasks.task import Task
 from errand.system.paths import Paths
 from errand.system.regular_file import read_regular
 from errand.text.translation import tr

@@ -21,7 +21,7 @@ from errand.protocol.settings import (
     SettingsGetParams,
     SettingsSetParams,
 )
-from errand.protocol.tasks import TASK_LIST, TaskListParams
+from errand.protocol.tasks.methods import TASK_LIST, TaskListParams
 from errand.system.paths import Paths
 from errand.text.translation import tr
 

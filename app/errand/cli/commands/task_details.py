@@ -39,7 +39,8 @@ from errand.protocol.executions import (
     ExecutionOutputParams,
     OutputName,
 )
-from errand.protocol.tasks import TASK_RECORD, TaskIdParams, TaskMode
+from errand.protocol.tasks.groups import TaskMode
+from errand.protocol.tasks.methods import TASK_RECORD, TaskIdParams
 from errand.system.paths import Paths
 from errand.system.regular_file import atomic_writer, check_write_path
 from errand.text.notice_text import prompt_remark_text

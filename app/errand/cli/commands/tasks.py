@@ -20,20 +20,18 @@ from errand.client.connection import Connection
 from errand.client.conversation.task_watcher import TaskWatcher
 from errand.client.launch import connect
 from errand.client.texts.tasks import is_unfinished
-from errand.protocol.tasks import (
+from errand.protocol.tasks.groups import ApproveMode, DecidedMode, TaskStatus
+from errand.protocol.tasks.methods import (
     TASK_LIST,
     TASK_PAUSE,
     TASK_RESUME,
     TASK_SET_MODE,
     TASK_STOP,
-    ApproveMode,
-    DecidedMode,
-    Task,
     TaskIdParams,
     TaskListParams,
     TaskSetModeParams,
-    TaskStatus,
 )
+from errand.protocol.tasks.task import Task
 from errand.system.paths import Paths
 from errand.text.translation import marked, tr
 
@@ -82,7 +80,7 @@ async def stop_task(options: TaskIdOptions, paths: Paths, output: CommandOutput)
     """Stop one task and wait until everything it started has ended."""
     async with await connect(paths, "errand stop", on_silence=lambda: output.note(_NO_ANSWER)) as connection:
         task = await find_task(connection, options.task_id)
-        if task.ended_at is None:
+        if task.outcome.ended_at is None:
             task = await _stop(connection, task, output)
         else:
             text = tr("Task {id} had already ended: {task}.")
@@ -99,7 +97,7 @@ def nested(tasks: Sequence[Task]) -> list[Task]:
     task_ids = {task.id for task in tasks}
     below: dict[str | None, list[Task]] = {}
     for task in tasks:
-        below.setdefault(task.parent_id if task.parent_id in task_ids else None, []).append(task)
+        below.setdefault(task.origin.parent_id if task.origin.parent_id in task_ids else None, []).append(task)
     ordered: list[Task] = []
     waiting = below.pop(None, [])[::-1]
     while waiting:
@@ -125,7 +123,11 @@ def task_lines(tasks: Sequence[Task], width: int, style: Style) -> list[str]:
     for task, state, age, tail in zip(tasks, states, ages, tails, strict=True):
         head = f"{short_id(task.id):<{_ID_WIDTH}}  {padded(state, state_width)}  "
         head += f"{age:>{age_width}}  " if age else ""
-        title = f"{indent(task.depth - 1)}{style.sign('branch')} {task.title}" if task.depth else task.prompt
+        title = (
+            f"{indent(task.origin.depth - 1)}{style.sign('branch')} {task.origin.title}"
+            if task.origin.depth
+            else task.request.prompt
+        )
         cell = padded(one_line(title, room), room)
         lines.append(f"{colored(task, head, style)}{cell}  {style.dim(tail)}".rstrip())
     return lines
@@ -133,11 +135,11 @@ def task_lines(tasks: Sequence[Task], width: int, style: Style) -> list[str]:
 
 def status_text(task: Task) -> str:
     """Return what a task does, or how it ended."""
-    if task.retry_at is not None and task.ended_at is None:
-        return tr("until {time:%H:%M}").format(time=task.retry_at.astimezone())
+    if task.activity.retry_at is not None and task.outcome.ended_at is None:
+        return tr("until {time:%H:%M}").format(time=task.activity.retry_at.astimezone())
     if is_unfinished(task):
         return {"refused": tr("not allowed"), "cut": tr("cut short"), "no_answer": tr("no answer")}.get(
-            task.completion or "", tr("unfinished")
+            task.outcome.completion or "", tr("unfinished")
         )
     limits = {
         "iteration_limit": tr("turn limit"),
@@ -146,12 +148,12 @@ def status_text(task: Task) -> str:
         "token_limit": tr("token limit"),
         "day_limit": tr("daily limit"),
     }
-    return limits.get(task.stop_reason or "") or _STATES[task.status]
+    return limits.get(task.outcome.stop_reason or "") or _STATES[task.activity.status]
 
 
 def colored(task: Task, text: str, style: Style) -> str:
     """Return the text in the colour of the task's state."""
-    match task.status:
+    match task.activity.status:
         case "completed":
             return style.amber(text) if is_unfinished(task) else style.green(text)
         case "error":
@@ -203,7 +205,7 @@ async def attach(options: FollowTaskOptions, paths: Paths, output: CommandOutput
     """Show a task's past and further events, until it ends or the person leaves."""
     async with await connect(paths, "errand attach") as connection:
         task = await find_task(connection, options.task_id)
-        if task.ended_at is not None or task.status == "interrupted":
+        if task.outcome.ended_at is not None or task.activity.status == "interrupted":
             return _report_not_running(task, output)
         follower = TaskFollower(connection, output.terminal, as_json=output.as_json, thinking=not options.no_thinking)
         if not output.interactive:
@@ -248,9 +250,9 @@ PAUSE = Command(TaskIdOptions, pause, json_help=_TASK_JSON_HELP)
 
 
 def _report_not_running(task: Task, output: CommandOutput) -> int:
-    code = exit_code(task) if task.ended_at is not None else EXIT_ERROR
+    code = exit_code(task) if task.outcome.ended_at is not None else EXIT_ERROR
     name = short_id(task.id)
-    if task.ended_at is not None:
+    if task.outcome.ended_at is not None:
         output.note(tr("errand: task {name} has ended: {task}").format(name=name, task=status_text(task)))
     else:
         output.note(
@@ -260,8 +262,8 @@ def _report_not_running(task: Task, output: CommandOutput) -> int:
         )
     if output.as_json:
         output.terminal.line(json_result(task, code))
-    elif task.summary:
-        output.line(plain(task.summary))
+    elif task.outcome.summary:
+        output.line(plain(task.outcome.summary))
     return code
 
 

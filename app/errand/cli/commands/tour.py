@@ -16,7 +16,8 @@ from errand.client.conversation.task_watcher import Answerer, TaskWatcher
 from errand.client.launch import connect
 from errand.client.tour import LABEL, TOUR_TASKS, TourTask, make_workspace
 from errand.protocol.asks import Ask, AskAnswerParams
-from errand.protocol.tasks import TASK_START, Task
+from errand.protocol.tasks.methods import TASK_START
+from errand.protocol.tasks.task import Task
 from errand.system.paths import Paths
 from errand.text.translation import tr
 

@@ -11,7 +11,7 @@ from errand.cli.terminal.terminal import Terminal
 from errand.cli.terminal.text import short_id
 from errand.client.texts.asks import subject_text
 from errand.protocol.asks import SKIP, Ask, AskAnswerParams
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task
 from errand.text.translation import tr
 
 

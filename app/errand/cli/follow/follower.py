@@ -18,7 +18,8 @@ from errand.client.agent_events import AgentView
 from errand.client.connection import Connection
 from errand.client.conversation.task_watcher import Answerer, TaskDisplay, TaskWatcher
 from errand.client.thought_events import ThoughtView
-from errand.protocol.tasks import TASK_NEXT, Task, TaskIdParams
+from errand.protocol.tasks.methods import TASK_NEXT, TaskIdParams
+from errand.protocol.tasks.task import Task
 from errand.text.translation import tr
 
 if TYPE_CHECKING:
@@ -156,7 +157,7 @@ class TaskFollower:
                 await watch.until_ended([current.id])
                 ended.append(watch.tasks[current.id])
                 current = await self._next(ended[-1])
-            if ended[-1].status != "interrupted":  # then the engine is ending, and says nothing more
+            if ended[-1].activity.status != "interrupted":  # then the engine is ending, and says nothing more
                 await watch.until_shown()  # the reason for the end of the round
         finally:
             watch.close()
@@ -164,7 +165,7 @@ class TaskFollower:
 
     async def _next(self, task: Task) -> Task | None:
         """The next task in a round; None if this one was stopped or interrupted."""
-        if task.status not in ("completed", "error"):
+        if task.activity.status not in ("completed", "error"):
             return None
         return (await self._connection.call(TASK_NEXT, TaskIdParams(task_id=task.id))).task
 
@@ -178,19 +179,19 @@ class TaskFollower:
     def _text_screen(self, task: Task, output: Output) -> TextScreen:
         screen = TextScreen(output, thinking=self._thinking)
         screen.add(task.conversation_id)
-        screen.mark_typed(task.conversation_id, task.prompt)  # as the line below
+        screen.mark_typed(task.conversation_id, task.request.prompt)  # as the line below
         self._terminal.line(prompt_line(task, self._terminal.style, self._terminal.width))
         return screen
 
     def _finish(self, tasks: Sequence[Task]) -> int:
-        if self._if_refused and any(task.refused_calls for task in tasks):
+        if self._if_refused and any(task.progress.refused_calls for task in tasks):
             self._terminal.note(self._if_refused)
-        if tasks[-1].status == "interrupted":
+        if tasks[-1].activity.status == "interrupted":
             self._terminal.note(interrupted_text(tasks[-1]))
         for task in tasks:
             code = exit_code(task)
             if self._as_json:
                 self._terminal.line(json_result(task, code))
-            elif self._answer_to is not None and code == 0 and task.answer_schema is not None:
-                self._answer_to.line(msgspec.json.encode(task.answer).decode())
+            elif self._answer_to is not None and code == 0 and task.request.answer_schema is not None:
+                self._answer_to.line(msgspec.json.encode(task.outcome.answer).decode())
         return exit_code(tasks[-1])

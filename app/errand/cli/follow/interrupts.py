@@ -9,7 +9,7 @@ from typing import Self
 from errand.cli.terminal.terminal import Terminal
 from errand.client.connection import Connection
 from errand.client.errors import CallError, ConnectionLost
-from errand.protocol.tasks import TASK_STOP, TaskIdParams
+from errand.protocol.tasks.methods import TASK_STOP, TaskIdParams
 from errand.text.translation import tr
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)

@@ -16,19 +16,19 @@ from errand.protocol.asks import Ask, AskAnswerParams
 from errand.protocol.base import EmptyParams
 from errand.protocol.conversations import CONVERSATION_CHANGE, Conversation, ConversationChangeParams
 from errand.protocol.engine import ENGINE_STATUS
-from errand.protocol.tasks import (
+from errand.protocol.tasks.groups import ApproveMode
+from errand.protocol.tasks.methods import (
     TASK_FOLLOW_UP,
     TASK_PAUSE,
     TASK_RESUME,
     TASK_SET_MODE,
     TASK_STEER,
     TASK_STOP,
-    ApproveMode,
-    Task,
     TaskIdParams,
     TaskMessageParams,
     TaskSetModeParams,
 )
+from errand.protocol.tasks.task import Task
 from errand.text.translation import tr
 
 if TYPE_CHECKING:
@@ -213,6 +213,6 @@ def mode_text(task_id: str, result: Task) -> str:
     if result.id != task_id:
         name = short_id(result.id)
         return tr("It continues as task {name}. Follow it: errand attach {name}").format(name=name)
-    if result.mode == "chat":
+    if result.options.mode == "chat":
         return tr("From the end of this turn it is a chat: it ends with its next answer.")
     return tr("From the end of this turn it is a task: it ends when the agent says that it is complete.")

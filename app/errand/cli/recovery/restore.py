@@ -52,7 +52,9 @@ _DAYS = "node_days"
 _VIEW = "node_texts"
 # Open according to the column, which the engine queries, or to the task's own status.
 _ASKS_OF_OPEN_TASKS = """SELECT asks.rowid FROM asks JOIN tasks ON tasks.id = asks.task_id
-WHERE tasks.ended_at IS NULL OR json_extract(tasks.body, '$.status') NOT IN ('completed', 'cancelled', 'error')"""
+WHERE tasks.ended_at IS NULL
+OR coalesce(json_extract(tasks.body, '$.activity.status'), json_extract(tasks.body, '$.status'), '')
+NOT IN ('completed', 'cancelled', 'error')"""
 _WRITES = frozenset((sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE))
 
 _ENDS_WITHIN_S = 10.0
@@ -152,14 +154,30 @@ def _asking(record: JsonObject) -> JsonObject:
 
 def _inactive_task(task: JsonObject, paths: Paths) -> JsonObject:
     """Return the task in a waiting state, with approval by a person, which a task that repeats it inherits."""
-    task = task | {name: rest for name, rest in _INACTIVE_FIELDS.items() if task.get(name)}
-    task = _asking(task)
-    moved, queue = _with_local_workspace(task, task.get("conversationId"), paths), task.get("queue")
+    conversation_id, queue = task.get("conversationId"), task.get("queue")
+    task = _in_group(task, "activity", _not_resuming)
+    task = _in_group(task, "options", _asking)
+    task = _in_group(task, "request", lambda request: _with_local_workspace(_asking(request), conversation_id, paths))
     return (
-        {**moved, "queue": [_with_local_attachments(entry, paths) for entry in queue]}
+        {**task, "queue": [_with_local_attachments(entry, paths) for entry in queue]}
         if isinstance(queue, list)
-        else moved
+        else task
     )
+
+
+def _in_group(task: JsonObject, name: str, change: Callable[[JsonObject], JsonObject]) -> JsonObject:
+    """Return the task with a group changed; before revision 0016 a task had the fields of its groups itself.
+
+    Which of the two it is must be decided as the migration does: by `activity` alone.
+    """
+    if not isinstance(task.get("activity"), dict):
+        return change(task)
+    group = task.get(name)
+    return {**task, name: change(group)} if isinstance(group, dict) else task
+
+
+def _not_resuming(activity: JsonObject) -> JsonObject:
+    return activity | {name: rest for name, rest in _INACTIVE_FIELDS.items() if activity.get(name)}
 
 
 def _without_answer(ask: JsonObject) -> JsonObject:

@@ -4,6 +4,7 @@ from typing import Protocol
 
 import msgspec
 
+from errand.cli.json_lines import json_line
 from errand.cli.rendering.transcript import TranscriptRenderer, with_label
 from errand.cli.terminal.style import Style
 from errand.cli.terminal.text import columns, plain
@@ -19,7 +20,7 @@ from errand.protocol.events import (
     ToolOutput,
 )
 from errand.protocol.methods import Notice
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task
 from errand.text.translation import tr
 
 
@@ -55,15 +56,17 @@ class _WaitNotes:
         if not isinstance(message.event, TaskUpdate):
             return
         task = message.event.task
-        if task.attempt > self._attempts.get(task.id, 0):
-            self._terminal.note(f"errand: {plain(task.activity)}")
-        self._attempts[task.id] = task.attempt
-        if task.retry_at is None or task.stopping or task.ended_at is not None:
+        if task.activity.attempt > self._attempts.get(task.id, 0):
+            self._terminal.note(f"errand: {plain(task.activity.detail)}")
+        self._attempts[task.id] = task.activity.attempt
+        if task.activity.retry_at is None or task.activity.stopping or task.outcome.ended_at is not None:
             self._waiting.discard(task.id)
         elif task.id not in self._waiting:
             self._waiting.add(task.id)
             self._terminal.note(
-                tr("errand: {activity}; the task continues by itself after that").format(activity=plain(task.activity))
+                tr("errand: {activity}; the task continues by itself after that").format(
+                    activity=plain(task.activity.detail)
+                )
             )
 
 
@@ -77,7 +80,7 @@ class JsonScreen:
     def show(self, conversation_id: str, message: ShownMessage) -> None:
         self._waits.see(message)
         notice = Notice("event" if isinstance(message, EventRecord) else "delta", message)
-        self._terminal.line(msgspec.json.encode(notice).decode())
+        self._terminal.line(json_line(notice))
 
     def connection(self, *, lost: bool) -> None:
         _note_connection(self._terminal, lost)

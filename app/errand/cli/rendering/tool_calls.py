@@ -9,7 +9,7 @@ from errand.client.safe_text import escape_hidden_line, output_text
 from errand.client.texts.tasks import todo_text
 from errand.client.texts.tool_calls import without_file_names
 from errand.protocol.blocks import CallDisplay, ImageBlock, ResultFacts, ToolCallBlock, ToolResultBlock
-from errand.protocol.tasks import TodoItem
+from errand.protocol.tasks.groups import TodoItem
 from errand.text.translation import tr
 
 MAX_LINES = 40

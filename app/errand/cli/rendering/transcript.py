@@ -43,7 +43,7 @@ from errand.client.texts.tool_calls import content_of
 from errand.protocol.asks import Ask
 from errand.protocol.conversations import Node
 from errand.protocol.events import Event, TaskMessage, TextDelta
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task
 from errand.text.notice_text import recall_title
 from errand.text.translation import tr, trn
 
@@ -82,32 +82,32 @@ class TranscriptRenderer:
     def status(self) -> str:
         """Return the current activity, for a line that is rewritten in place; empty when the task has ended."""
         task = self.feed.task
-        if task is None or task.ended_at is not None:
+        if task is None or task.outcome.ended_at is not None:
             return ""
         return self._activity(task)
 
     def unread(self) -> str:
         """Return the number of messages that the agent has not read yet, in words; empty for none."""
         task = self.feed.task
-        waiting = len(task.queue) if task is not None and task.ended_at is None else 0
+        waiting = len(task.queue) if task is not None and task.outcome.ended_at is None else 0
         return trn("{n} message not read yet", "{n} messages not read yet", waiting) if waiting else ""
 
     def _activity(self, task: Task) -> str:
         call = self.feed.running_call
-        is_no_call = task.status != "tool_executing" and call is None
-        if task.activity and (task.stopping or is_no_call):
-            return one_line(" · ".join(filter(None, (task.activity, time_left(task)))), self.width - 12)
-        if task.stopping:
+        is_no_call = task.activity.status != "tool_executing" and call is None
+        if task.activity.detail and (task.activity.stopping or is_no_call):
+            return one_line(" · ".join(filter(None, (task.activity.detail, time_left(task)))), self.width - 12)
+        if task.activity.stopping:
             return tr("stopping…")
         at_work = self.feed.sub_agents_at_work
         if at_work > 1:
             return tr("{at_work} sub-agents are running").format(at_work=at_work)
-        if call is not None and task.status == "tool_executing":
+        if call is not None and task.activity.status == "tool_executing":
             return format_running(call, self.width, Style(colour=False, unicode=self.style.unicode))
-        if self.feed.is_answering and task.status == "thinking":
+        if self.feed.is_answering and task.activity.status == "thinking":
             return tr("answering…")
         return {"waiting_user": tr("waiting for you"), "paused": tr("paused"), "thinking": tr("thinking…")}.get(
-            task.status, "…"
+            task.activity.status, "…"
         )
 
     def _text(self, items: Iterable[Item]) -> str:

@@ -34,7 +34,7 @@ def tree_lines(found: ConversationTreeResult, style: Style, width: int) -> list[
     for head in found.heads:
         heads.setdefault(head.node_id, []).append(names.get(head.agent_id, ""))
     speakers = {task.id: names.get(task.agent_id, "") for task in found.tasks}
-    summaries = {task.id: task.summary for task in found.tasks}
+    summaries = {task.id: task.outcome.summary for task in found.tasks}
     fork, last, lane = _LANE_SIGNS[style.unicode]
     lines: list[str] = []
     waiting = _below(children.get(None, []), "", (fork, last, lane))

@@ -11,7 +11,7 @@ from errand.client import number_format
 from errand.client.safe_text import escape_hidden as escape_hidden
 from errand.client.safe_text import escape_hidden_line as escape_hidden_line
 from errand.client.safe_text import plain as plain
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task
 from errand.text.redaction import redact
 from errand.text.translation import tr
 

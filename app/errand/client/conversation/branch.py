@@ -23,7 +23,7 @@ from errand.client.conversation.streaming import StreamingRows
 from errand.protocol.blocks import ToolCallBlock, ToolResultBlock
 from errand.protocol.conversations import Fork, Node
 from errand.protocol.events import ToolOutput
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task
 from errand.text.translation import tr
 
 _REMOVED = Speaker(tr("Removed agent"), "")
@@ -130,7 +130,9 @@ class LoadedBranch:
 
     def put_task(self, task: Task) -> Sequence[str]:
         """Store a task; that of a sub-agent changes the row of its call."""
-        owner = self._calls.owner(task.parent_id, task.call_id) if task.parent_id is not None else None
+        owner = (
+            self._calls.owner(task.origin.parent_id, task.origin.call_id) if task.origin.parent_id is not None else None
+        )
         return [*dict.fromkeys((*self.tasks.put(task), *([owner] if owner is not None else [])))]
 
     def lock(self, is_locked: bool) -> Sequence[str]:
@@ -258,7 +260,7 @@ class LoadedBranch:
         speaker = self._speakers.get(node.author, _REMOVED)
         task = self.tasks.get(node.task_id)
         if task is not None and any(each.model for each in self._speakers.values()):
-            speaker = replace(speaker, model=task.model)  # if any agent has a separate model, show all models
+            speaker = replace(speaker, model=task.request.model)  # if any agent has a separate model, show all models
         return [SpeakerRow(f"{node.id}/speaker", node, speaker)]
 
     def _add_fork(self, node: Node) -> Sequence[str]:

@@ -7,7 +7,8 @@ from errand.client.conversation.node_rows import CallResult, FoldedTaskEnd, task
 from errand.client.conversation.rows import BranchSwitchRow
 from errand.protocol.blocks import ToolCallBlock, ToolResultBlock
 from errand.protocol.conversations import Fork, Node
-from errand.protocol.tasks import CallProgress, Task
+from errand.protocol.tasks.groups import CallProgress
+from errand.protocol.tasks.task import Task
 
 # The last two nodes of a task contain its end: a reply that broke off, and the engine's notice.
 _MAX_FOLDED = 2
@@ -152,9 +153,9 @@ class TaskIndex:
         """Store a task; returns the nodes whose rows it changes."""
         before = self._tasks.get(task.id)
         self._tasks[task.id] = task
-        if task.parent_id is not None:
-            self._of_call[task.parent_id, task.call_turn, task.call_id] = task
-        touched = self._of_task.get(task.id, [])[-_MAX_FOLDED:] if task.ended_at is not None else []
+        if task.origin.parent_id is not None:
+            self._of_call[task.origin.parent_id, task.origin.call_turn, task.origin.call_id] = task
+        touched = self._of_task.get(task.id, [])[-_MAX_FOLDED:] if task.outcome.ended_at is not None else []
         if _call_states(task) != _call_states(before):
             touched = [*dict.fromkeys((*self._last_reply(task.id), *touched))]
         if _has_steps(task) and not _has_steps(before):
@@ -180,7 +181,7 @@ class TaskIndex:
         `cut_at` is the oldest loaded node if older ones exist: a task that starts there may not be loaded completely.
         """
         task = self.get(node.task_id)
-        if task is None or task.ended_at is None or node.id not in self.last_nodes(node):
+        if task is None or task.outcome.ended_at is None or node.id not in self.last_nodes(node):
             return None
         ids = self._of_task[task.id]
         return task_end(task, [self._nodes[node_id] for node_id in ids], is_whole=ids[0] != cut_at)
@@ -194,9 +195,13 @@ class TaskIndex:
 
 def _has_steps(task: Task | None) -> bool:
     """Return True if the turns of the task have headings."""
-    return task is not None and task.step_count > 1
+    return task is not None and task.progress.step_count > 1
 
 
 def _call_states(task: Task | None) -> tuple[bool, bool, tuple[CallProgress, ...]]:
     """Return the fields that decide the states of the calls without a result."""
-    return (False, False, ()) if task is None else (task.status == "interrupted", task.ended_at is not None, task.calls)
+    return (
+        (False, False, ())
+        if task is None
+        else (task.activity.status == "interrupted", task.outcome.ended_at is not None, task.activity.calls)
+    )

@@ -15,7 +15,7 @@ from errand.client.conversation.task_states import KnownTasks, is_working
 from errand.protocol.blocks import TextBlock
 from errand.protocol.conversations import CONVERSATION_NODES, ConversationNodesParams, Node
 from errand.protocol.events import AskUpdate, Delta, Event, TaskMessage, TaskUpdate, TextDelta, ToolOutput
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task
 
 _PAGE = 100  # decoding one takes 3 to 5 ms
 _MAX_TEXT = 2_000
@@ -67,7 +67,7 @@ class ComparedRows(BranchRows):
     @property
     def models(self) -> tuple[str, ...]:
         """The models of the branch's tasks, without duplicates."""
-        return tuple(dict.fromkeys(task.model for task in self.tasks))
+        return tuple(dict.fromkeys(task.request.model for task in self.tasks))
 
     async def show(
         self, nodes: Sequence[Node], base_id: str | None, speakers: Mapping[str, Speaker], left_out: int

@@ -44,7 +44,8 @@ from errand.protocol.blocks import (
 from errand.protocol.conversations import Node
 from errand.protocol.events import AgentUpdate, AskUpdate, Event, TaskMessage, TaskUpdate, TextDelta
 from errand.protocol.notices import LimitReached, TaskFailed
-from errand.protocol.tasks import Task, TodoItem
+from errand.protocol.tasks.groups import TodoItem
+from errand.protocol.tasks.task import Task
 from errand.text.notice_text import leftovers_text, notice_text
 
 
@@ -90,7 +91,7 @@ class ConversationFeed:
 
     @property
     def sub_agents_at_work(self) -> int:
-        return sum(task.ended_at is None for task in self._sub_agents.values())
+        return sum(task.outcome.ended_at is None for task in self._sub_agents.values())
 
     def mark_typed(self, text: str) -> None:
         """A person has typed this here: the message that it becomes is no item."""
@@ -99,7 +100,7 @@ class ConversationFeed:
     def event(self, event: Event) -> list[Item]:
         """Return the items that an event adds."""
         match event:
-            case TaskUpdate(task=task) if task.parent_id in self._agents:
+            case TaskUpdate(task=task) if task.origin.parent_id in self._agents:
                 return [*self._sub_agent(task)]
             case TaskUpdate(task=task):
                 return [*self._task(task)]
@@ -127,16 +128,21 @@ class ConversationFeed:
         return [*speaker, piece]
 
     def _task(self, task: Task) -> Iterator[Item]:
-        if task.ended_at is None or self.task is None or self.task.id == task.id or self.task.ended_at is not None:
+        if (
+            task.outcome.ended_at is None
+            or self.task is None
+            or self.task.id == task.id
+            or self.task.outcome.ended_at is not None
+        ):
             self.task = task
         self._agents[task.id] = task.agent_id
-        if task.ended_at is not None and task.id not in self._ended:
+        if task.outcome.ended_at is not None and task.id not in self._ended:
             self._ended.add(task.id)
-            is_repeated = task.summary.strip() in self._last_text
-            error = task.error if task.id not in self._errors else None
-            yield TaskEndItem(task, "" if is_repeated else task.summary, error or "")
+            is_repeated = task.outcome.summary.strip() in self._last_text
+            error = task.outcome.error if task.id not in self._errors else None
+            yield TaskEndItem(task, "" if is_repeated else task.outcome.summary, error or "")
             return
-        if task.mode == "auto" and task.decided == "task" and task.id not in self._decided:
+        if task.options.mode == "auto" and task.options.decided == "task" and task.id not in self._decided:
             self._decided.add(task.id)
             yield DecidedItem()
         before = self._todo.get(task.id, ())
@@ -149,7 +155,7 @@ class ConversationFeed:
         before = self._sub_agents.get(task.id)
         self._sub_agents[task.id] = task
         self._agents[task.id] = task.agent_id
-        if before is None or (before.ended_at is None and task.ended_at is not None):
+        if before is None or (before.outcome.ended_at is None and task.outcome.ended_at is not None):
             yield SubAgentItem(task)
 
     def _node(self, node: Node) -> Iterator[Item]:
@@ -231,7 +237,7 @@ class ConversationFeed:
             case "hidden":
                 pass
             case _:
-                is_stopped = self.task is not None and self.task.stopping
+                is_stopped = self.task is not None and self.task.activity.stopping
                 yield ResultItem(call, result, result.call_id in self._previewed_calls, is_stopped)
 
     def _notice(self, notice: NoticeBlock, task_id: str | None) -> Iterator[Item]:

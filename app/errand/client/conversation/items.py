@@ -6,7 +6,8 @@ from typing import Literal, TypeAlias
 from errand.protocol.asks import Ask
 from errand.protocol.blocks import NoticeBlock, RecallBlock, SummaryBlock, ToolCallBlock, ToolResultBlock
 from errand.protocol.conversations import Node
-from errand.protocol.tasks import Task, TodoItem
+from errand.protocol.tasks.groups import TodoItem
+from errand.protocol.tasks.task import Task
 
 TextKind: TypeAlias = Literal["text", "thinking"]
 

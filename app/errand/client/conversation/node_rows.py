@@ -3,8 +3,6 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import msgspec
-
 from errand.client.conversation.calls import call_form
 from errand.client.conversation.markdown_pieces import split_markdown
 from errand.client.conversation.rows import (
@@ -41,7 +39,8 @@ from errand.protocol.blocks import (
 )
 from errand.protocol.conversations import Node
 from errand.protocol.notices import TaskFailed, TaskStopped
-from errand.protocol.tasks import CallProgress, Task
+from errand.protocol.tasks.groups import CallProgress
+from errand.protocol.tasks.task import Task, replace_fields
 from errand.text.notice_text import leftovers_text, notice_text
 from errand.text.translation import tr
 
@@ -202,9 +201,9 @@ class _Reply:
 
     def _progress(self, call: ToolCallBlock) -> CallProgress | None:
         task = self._extras.task
-        if task is None or task.step_count != self._node.turn:
+        if task is None or task.progress.step_count != self._node.turn:
             return None
-        return next((progress for progress in task.calls if progress.call_id == call.call_id), None)
+        return next((progress for progress in task.activity.calls if progress.call_id == call.call_id), None)
 
     def _state(self, asks: Collection[AskKind], progress: CallProgress | None) -> CallState:
         """The state of a call, as far as it has no result."""
@@ -213,9 +212,9 @@ class _Reply:
             return "asks"
         if "unknown" in asks:
             return "unknown"
-        if task is not None and task.status == "interrupted":
+        if task is not None and task.activity.status == "interrupted":
             return "interrupted"
-        if task is not None and task.ended_at is not None:
+        if task is not None and task.outcome.ended_at is not None:
             return "dropped"
         if progress is None:
             return "pending"
@@ -278,7 +277,11 @@ def task_end(task: Task, nodes: Sequence[Node], *, is_whole: bool) -> FoldedTask
 
 def _is_last(task: Task, node: Node) -> bool:
     """True for a successful end without a notice; all other ends have a notice of the engine."""
-    return task.stop_reason in ("completed", None) and node.role != "user" and node.turn >= task.step_count
+    return (
+        task.outcome.stop_reason in ("completed", None)
+        and node.role != "user"
+        and node.turn >= task.progress.step_count
+    )
 
 
 def _notices(node: Node) -> list[NoticeBlock]:
@@ -294,7 +297,7 @@ def _without_echo(task: Task, last: Node | None) -> Task:
     reply_text = (
         "".join(block.text for block in last.blocks if isinstance(block, TextBlock)) if last is not None else ""
     )
-    return msgspec.structs.replace(task, summary="") if reply_text and reply_text == task.summary else task
+    return replace_fields(task, summary="") if reply_text and reply_text == task.outcome.summary else task
 
 
 def _failure_remark(broken: Node | None, task: Task) -> str:
@@ -302,7 +305,7 @@ def _failure_remark(broken: Node | None, task: Task) -> str:
         return ""
     if broken.status == "cut":
         return _CUT_TEXT
-    return broken.error or "" if broken.error != task.error else ""
+    return broken.error or "" if broken.error != task.outcome.error else ""
 
 
 def _stopped_by(closing: Node | None) -> str:
@@ -321,8 +324,8 @@ def _closing_text(notice: NoticeBlock, task: Task) -> str:
             return leftovers_text(stopped)
         case TaskFailed(cause=cause) as failed if cause != "internal":
             return leftovers_text(failed)
-        case None if task.error is not None:  # from before notices had data: the text begins with the error
-            return notice.text.removeprefix(task.error).strip()
+        case None if task.outcome.error is not None:  # from before notices had data: the text begins with the error
+            return notice.text.removeprefix(task.outcome.error).strip()
         case _:
             return notice_text(notice)
 

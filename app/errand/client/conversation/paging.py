@@ -13,7 +13,7 @@ from errand.protocol.conversations import (
     ConversationNodesResult,
     Node,
 )
-from errand.protocol.tasks import TASK_LIST, TaskListParams
+from errand.protocol.tasks.methods import TASK_LIST, TaskListParams
 
 _PAGE = 500  # the engine's maximum
 

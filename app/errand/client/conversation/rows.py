@@ -15,7 +15,8 @@ from errand.protocol.blocks import (
     ToolResultBlock,
 )
 from errand.protocol.conversations import Node
-from errand.protocol.tasks import CallProgress, Task
+from errand.protocol.tasks.groups import CallProgress
+from errand.protocol.tasks.task import Task
 
 
 @dataclass(frozen=True, slots=True)

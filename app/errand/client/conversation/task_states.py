@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task
 
 
 class KnownTasks(Protocol):
@@ -17,13 +17,17 @@ class KnownTasks(Protocol):
 
 def is_working(task: Task) -> bool:
     """True while a task accepts messages: it has neither ended nor been interrupted."""
-    return task.ended_at is None and task.status != "interrupted"
+    return task.outcome.ended_at is None and task.activity.status != "interrupted"
 
 
 def is_paused(task: Task) -> bool:
     """True if a person can let it go on: it was paused, also if the step at hand still runs, or it was interrupted."""
-    return task.ended_at is None and not task.stopping and (task.pausing or task.status == "interrupted")
+    return (
+        task.outcome.ended_at is None
+        and not task.activity.stopping
+        and (task.activity.pausing or task.activity.status == "interrupted")
+    )
 
 
 def can_pause(task: Task) -> bool:
-    return is_working(task) and not task.stopping and not task.pausing
+    return is_working(task) and not task.activity.stopping and not task.activity.pausing

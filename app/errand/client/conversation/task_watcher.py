@@ -13,7 +13,7 @@ from errand.client.subscription import ConnectionDown, ConnectionMessage, Connec
 from errand.protocol.asks import ASK_ANSWER, Ask, AskAnswerParams
 from errand.protocol.engine import Condition, HealthUpdate
 from errand.protocol.events import AskUpdate, Delta, EventRecord, Resync, TaskUpdate, conversation_of
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task
 
 ShownMessage: TypeAlias = EventRecord | Delta
 
@@ -96,7 +96,7 @@ class TaskWatcher:
         result = await self._connection.subscribe_scope(conversation_id, "full", after=after, epoch=epoch)
         if result.snapshot is None:
             return False
-        at_work = {task.id for task in self.tasks.values() if task.ended_at is None}
+        at_work = {task.id for task in self.tasks.values() if task.outcome.ended_at is None}
         for record in snapshot_records(result.snapshot, result.epoch, task_id, at_work):
             self._put(record)
         return result.snapshot.has_more_nodes
@@ -134,7 +134,7 @@ class TaskWatcher:
 
     def _has_ended(self, task_id: str) -> bool:
         task = self.tasks.get(task_id)
-        return task is not None and (task.ended_at is not None or task.status == "interrupted")
+        return task is not None and (task.outcome.ended_at is not None or task.activity.status == "interrupted")
 
     def _put(self, message: ConnectionMessage) -> None:
         if self._waiting.full():
@@ -147,7 +147,7 @@ class TaskWatcher:
             case Resync():
                 await self._follow_again()
             case ConnectionDown(gave_up=True):
-                working = [task.id for task in self.tasks.values() if task.ended_at is None]
+                working = [task.id for task in self.tasks.values() if task.outcome.ended_at is None]
                 raise EngineUnreachable(message.reason, working[-1] if working else None)
             case ConnectionDown():
                 self._display.connection(lost=True)
@@ -177,7 +177,9 @@ class TaskWatcher:
                 case TaskUpdate(task=task):
                     before = self.tasks.get(task.id)
                     self.tasks[task.id] = task
-                    has_ended = before is not None and before.ended_at is None and task.ended_at is not None
+                    has_ended = (
+                        before is not None and before.outcome.ended_at is None and task.outcome.ended_at is not None
+                    )
                     if self._on_ended is not None and has_ended:
                         self._on_ended(task)
                 case AskUpdate(ask=ask):

@@ -7,7 +7,7 @@ import msgspec
 
 from errand.client.conversation.rows import Speaker
 from errand.protocol.conversations import NodeStatus, Role, TreeNode
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task
 
 ROOT = ""
 """What the first messages follow."""
@@ -101,7 +101,7 @@ class _Lines:
         self._nodes = nodes
         self._heads = heads
         self._tasks = _at_work(nodes, tasks)
-        self._titles = {task.id: task.title for task in tasks.values()}
+        self._titles = {task.id: task.origin.title for task in tasks.values()}
         self._head_id = head_id
         self._front = path_to(head_id, nodes)
         self._children = _children_of(nodes.values())

@@ -4,7 +4,7 @@ import re
 
 from errand.client.number_format import dollars
 from errand.protocol.asks import ReachedLimit
-from errand.protocol.tasks import LimitKind
+from errand.protocol.tasks.groups import LimitKind
 from errand.text.translation import decimal, tr, trn
 
 _MAX_AMOUNT = 1e12

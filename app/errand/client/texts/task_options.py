@@ -2,7 +2,7 @@
 
 from errand.protocol.agents import ThinkingLevel
 from errand.protocol.engine import SandboxStatus
-from errand.protocol.tasks import ApproveMode
+from errand.protocol.tasks.groups import ApproveMode
 from errand.text.translation import tr
 
 THINKING_LEVELS: dict[ThinkingLevel, str] = {

@@ -1,7 +1,8 @@
 """What a task does, how it ended, and the state of its to-do list."""
 
 from errand.client.safe_text import escape_hidden_line
-from errand.protocol.tasks import Queued, Task, TodoItem, TodoStatus
+from errand.protocol.tasks.groups import Queued, TodoItem, TodoStatus
+from errand.protocol.tasks.task import Task
 from errand.text.translation import tr, trn
 
 TODO_STATES: dict[TodoStatus, str] = {"pending": tr("To do"), "in_progress": tr("In progress"), "done": tr("Done")}
@@ -9,21 +10,26 @@ TODO_STATES: dict[TodoStatus, str] = {"pending": tr("To do"), "in_progress": tr(
 
 def tool_activity(task: Task) -> str:
     """Return what a task does that waits for a tool, as the tool declares it: `running a command`."""
-    if task.activity:
-        return tr(task.activity)
-    if not task.current_tool:
+    if task.activity.detail:
+        return tr(task.activity.detail)
+    if not task.activity.current_tool:
         return tr("using a tool")
-    return tr("using {tool}").format(tool=escape_hidden_line(task.current_tool))
+    return tr("using {tool}").format(tool=escape_hidden_line(task.activity.current_tool))
 
 
 def is_unfinished(task: Task) -> bool:
     """True if the task ended without evidence that the work is done."""
-    return task.stop_reason == "completed" and task.completion in ("undeclared", "refused", "cut", "no_answer")
+    return task.outcome.stop_reason == "completed" and task.outcome.completion in (
+        "undeclared",
+        "refused",
+        "cut",
+        "no_answer",
+    )
 
 
 def unfinished_text(task: Task) -> str:
     """The reason, for a task that `is_unfinished`."""
-    match task.completion:
+    match task.outcome.completion:
         case "cut":
             return tr("Ended: the last reply was cut off")
         case "refused":
@@ -36,7 +42,11 @@ def unfinished_text(task: Task) -> str:
 
 def refused_text(task: Task) -> str:
     """The number of refused calls; empty if there are none."""
-    return trn("{n} call not allowed", "{n} calls not allowed", task.refused_calls) if task.refused_calls else ""
+    return (
+        trn("{n} call not allowed", "{n} calls not allowed", task.progress.refused_calls)
+        if task.progress.refused_calls
+        else ""
+    )
 
 
 def is_all_done(items: tuple[TodoItem, ...]) -> bool:
@@ -59,6 +69,6 @@ def current_item(items: tuple[TodoItem, ...]) -> TodoItem | None:
 
 def unread_messages(task: Task) -> tuple[Queued, ...]:
     """Return the messages that an ended task has not read, in reading order; none if another task reads them."""
-    if task.ended_at is None or task.stop_reason == "completed":
+    if task.outcome.ended_at is None or task.outcome.stop_reason == "completed":
         return ()
     return tuple(sorted(task.queue, key=lambda entry: entry.kind != "steer"))

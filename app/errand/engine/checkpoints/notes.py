@@ -74,7 +74,7 @@ async def publish_noted(log: EventLog, database: Database, contents: ContentStor
         noted = [change for change in await asyncio.to_thread(noted_changes, contents) if change.at < before]
         for change in noted:
             task = None if await database.changes.exists(change.id) else await database.tasks.get(change.task_id)
-            completed = None if task is None else await _completed(change, Path(task.workspace), contents)
+            completed = None if task is None else await _completed(change, Path(task.request.workspace), contents)
             if completed is not None:
                 log.publish(ChangeUpdate(change=completed))
         await _remove_unfinished(noted, contents)

@@ -19,7 +19,7 @@ from errand.engine.permissions.shell.named_files import named_files
 from errand.engine.tools.checkpoints import FileChange
 from errand.protocol.changes import Change, ChangeKind
 from errand.protocol.events import ChangeUpdate
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task
 
 _logger = logging.getLogger(__name__)
 
@@ -60,7 +60,7 @@ class TaskCheckpoints:
     def keep_named(self, call_id: str, line: str, folder: Path) -> KeptFiles | None:
         task = self._task()
         files = KeptFiles(self._contents, partial(new_change, task, call_id, "command"), self.made)
-        return files if files.keep(named_files(line, str(folder), self._home), Path(task.workspace)) else None
+        return files if files.keep(named_files(line, str(folder), self._home), Path(task.request.workspace)) else None
 
     def failed(self, change: Change) -> None:
         self.made(msgspec.structs.replace(change, failed=True))
@@ -78,7 +78,7 @@ def new_change(task: Task, call_id: str, kind: ChangeKind, path: Path, before: s
         id=new_id("change"),
         task_id=task.id,
         conversation_id=task.conversation_id,
-        step=task.step_count,
+        step=task.progress.step_count,
         kind=kind,
         path=str(path),
         at=datetime.now(UTC),

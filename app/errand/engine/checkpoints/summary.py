@@ -27,7 +27,7 @@ from errand.protocol.changes import (
     TaskChanges,
     UndoneHunk,
 )
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task
 
 # Of one answer, which has to fit a message.
 _MAX_CHARACTERS = 3_000_000
@@ -48,7 +48,7 @@ def changes_of(task: Task, histories: list[FileHistory]) -> TaskChanges:
     return TaskChanges(
         task_id=task.id,
         conversation_id=task.conversation_id,
-        files=_with_renames(histories, [_file(history, task.workspace) for history in histories]),
+        files=_with_renames(histories, [_file(history, task.request.workspace) for history in histories]),
         steps=_steps(histories),
     )
 

@@ -36,7 +36,7 @@ from errand.protocol.changes import (
     TaskChanges,
 )
 from errand.protocol.events import ChangeUpdate
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task
 
 T = TypeVar("T")
 
@@ -97,10 +97,10 @@ class Checkpoints:
             chosen = [history for history in histories if params.path in (None, history.path)]
             _check_found(chosen, params.path)
             if params.renames and params.path is not None and params.step is None:
-                renamed = renamed_diff(histories, params.path, task.workspace)
+                renamed = renamed_diff(histories, params.path, task.request.workspace)
                 if renamed is not None:
                     return ChangeDiffResult(files=(renamed,))
-            return diff_of(chosen, task.workspace, params.step, previews=params.path is not None)
+            return diff_of(chosen, task.request.workspace, params.step, previews=params.path is not None)
 
         return await self._with_histories(task, compare)
 
@@ -157,7 +157,7 @@ class Checkpoints:
             histories.sort(key=lambda history: history.units[0].at if history.units else datetime.now(UTC))
             return work([history for history in histories if history.units])
 
-        return await in_workspace(Path(task.workspace), run, _PATIENCE_S)
+        return await in_workspace(Path(task.request.workspace), run, _PATIENCE_S)
 
     async def _change(self, params: ChangeUndoParams, by: str, direction: Direction) -> ChangeUndoResult:
         """Plan for all files, commit the plan, then write: after a crash the records tell what was meant.
@@ -174,7 +174,7 @@ class Checkpoints:
             for plan in plans:
                 self._log.publish(ChangeUpdate(change=plan.change))
             await self._log.flush()
-            failures = await in_workspace(Path(task.workspace), partial(self._write, plans), _PATIENCE_S)
+            failures = await in_workspace(Path(task.request.workspace), partial(self._write, plans), _PATIENCE_S)
             for change in failures:
                 self._log.publish(ChangeUpdate(change=msgspec.structs.replace(change, failed=True)))
             await self._log.flush()
@@ -183,7 +183,7 @@ class Checkpoints:
             conflicts=(
                 *conflicts,
                 *(
-                    ChangeConflict(path=change.path, name=name_of(change.path, task.workspace), text=text)
+                    ChangeConflict(path=change.path, name=name_of(change.path, task.request.workspace), text=text)
                     for change, text in failures.items()
                 ),
             ),
@@ -207,16 +207,16 @@ class Checkpoints:
                 plan = self._plan_file(history, task, params, by, direction)
             except (CannotRestore, OSError) as error:
                 reason = error.strerror if isinstance(error, OSError) else error
-                text = f"{name_of(history.path, task.workspace)} was left as it is: {reason}."
+                text = f"{name_of(history.path, task.request.workspace)} was left as it is: {reason}."
                 conflicts.append(
-                    ChangeConflict(path=history.path, name=name_of(history.path, task.workspace), text=text)
+                    ChangeConflict(path=history.path, name=name_of(history.path, task.request.workspace), text=text)
                 )
             except _ChangedSince as error:
-                name = name_of(history.path, task.workspace)
+                name = name_of(history.path, task.request.workspace)
                 text = f"{name} was changed since by {error}."
                 conflicts.append(ChangeConflict(path=history.path, name=name, text=text, can_overwrite=True))
             except _Gone as error:
-                name = name_of(history.path, task.workspace)
+                name = name_of(history.path, task.request.workspace)
                 text = f"{name} is gone: {error} deleted or moved it."
                 conflicts.append(
                     ChangeConflict(path=history.path, name=name, text=text, can_overwrite=True, is_gone=True)

@@ -11,16 +11,18 @@ from errand.engine.core.errors import InvalidParams
 from errand.engine.core.input_limits import MAX_RECORD_BYTES, check_record, too_large
 from errand.engine.data.pictures import store_picture
 from errand.engine.storage.records.executions import ExecutionEnd, ExecutionStart
+from errand.engine.storage.records.flat_tasks import grouped_task
 from errand.engine.storage.records.transfer import Bundle
 from errand.engine.storage.records.turns import TurnRow
 from errand.protocol.agents import Agent
 from errand.protocol.asks import Ask
-from errand.protocol.base import Timestamp
+from errand.protocol.base import JsonObject, Timestamp
 from errand.protocol.conversations import Conversation, Node
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task
 
-# 2: notices, marks of results and remarks of prompts as data. Version 1 is read too.
-VERSION = 2
+# 2: notices, marks of results and remarks of prompts as data. 3: tasks with groups. Older versions are read too.
+VERSION = 3
+_FIRST_WITH_GROUPS = 3
 
 # Reading lets go of the interpreter so often and so briefly that the event loop starves, unless it really pauses.
 _LINES_AT_ONCE = 50
@@ -108,6 +110,15 @@ Line: TypeAlias = (
 _DECODER: msgspec.json.Decoder[Line] = msgspec.json.Decoder(Line)
 
 
+def _decoded_flat(text: bytes) -> Line:
+    """Decode a line of a file whose tasks have no groups."""
+    line = msgspec.json.decode(text, type=JsonObject)
+    if line.get("type") == "task" and isinstance(task := line.get("record"), dict):
+        line["record"] = grouped_task(task)
+        text = msgspec.json.encode(line)
+    return _DECODER.decode(text)
+
+
 @dataclass(slots=True)
 class ImportedConversation:
     """`pictures` maps the paths in the nodes to local copies; `line` is its first line in the file."""
@@ -126,7 +137,9 @@ class ExportReader:
         self._number = 0
         self._size = 0  # of the current conversation
         self._next_line: Line | None = None
-        self.home = self._header().home
+        header = self._header()
+        self.home = header.home
+        self._has_flat_tasks = header.errand_export < _FIRST_WITH_GROUPS
 
     def next(self) -> ImportedConversation | None:
         """Yield the records. Raises `InvalidParams` with the number of an unreadable line, where reading ends."""
@@ -160,7 +173,7 @@ class ExportReader:
         if not text:
             raise InvalidParams(f"line {self._number}: the file ends here, in the middle")
         try:
-            return _DECODER.decode(text)
+            return _decoded_flat(text) if self._has_flat_tasks else _DECODER.decode(text)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise InvalidParams(f"line {self._number}: {error}") from error
 

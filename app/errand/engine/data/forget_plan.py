@@ -19,7 +19,7 @@ from errand.protocol.asks import Ask
 from errand.protocol.blocks import SummaryBlock, ToolCallBlock, ToolResultBlock
 from errand.protocol.conversations import Conversation, Node
 from errand.protocol.memory import Fact
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task
 from errand.system.paths import Paths
 
 _MAX_NODES = 1_000
@@ -231,9 +231,9 @@ class _Selection:
         reply = await self._database.nodes.get(reply_id) if reply_id is not None else None
         if reply is None or child is None:
             return []
-        await self._take_calls(reply, {child.call_id})
+        await self._take_calls(reply, {child.origin.call_id})
         below = await self._results({reply.id: reply})
-        return [node for node in below if any(block.call_id == child.call_id for block in _results(node))]
+        return [node for node in below if any(block.call_id == child.origin.call_id for block in _results(node))]
 
     async def _orders(self, reply: Node, call_ids: set[str]) -> list[Node]:
         """Return the first nodes of the sub-agents that these calls started."""
@@ -242,7 +242,9 @@ class _Selection:
         children = {
             task.id
             for task in self._tasks
-            if task.parent_id == reply.task_id and task.call_turn == reply.turn and task.call_id in call_ids
+            if task.origin.parent_id == reply.task_id
+            and task.origin.call_turn == reply.turn
+            and task.origin.call_id in call_ids
         }
         orders = await self._database.forgets.orders(reply.conversation_id)
         return [node for node in orders if node.task_from and node.task_id in children]
@@ -308,7 +310,7 @@ def _is_below(path: Path, folder: Path, depth: int) -> bool:
 
 
 def _check_ended(nodes: Iterable[Node], tasks: Iterable[Task]) -> None:
-    open_tasks = {task.id: task for task in tasks if task.ended_at is None}
+    open_tasks = {task.id: task for task in tasks if task.outcome.ended_at is None}
     for node in nodes:
         task = open_tasks.get(node.task_id or "")
         if task is not None and not is_forgotten(node):

@@ -21,7 +21,8 @@ from errand.engine.tools.todo import MAX_ITEM_LENGTH, MAX_ITEMS
 from errand.protocol.agents import Agent
 from errand.protocol.blocks import Block, FileBlock, ImageBlock, ToolResultBlock
 from errand.protocol.conversations import Conversation, Node, TurnTaking
-from errand.protocol.tasks import ApproveMode, Task
+from errand.protocol.tasks.groups import ApproveMode
+from errand.protocol.tasks.task import Task, replace_fields
 from errand.protocol.usage import Usage
 from errand.system.paths import Paths
 from errand.text.redaction import redact
@@ -92,7 +93,7 @@ def in_order(nodes: list[Node]) -> list[Node]:
 def normalized(bundle: Bundle) -> Bundle:
     """End all tasks, cancel open asks, and mark incomplete replies as cut."""
     conversation, now = _normalized_conversation(bundle), datetime.now(UTC)
-    depths = {task.id: task.depth for task in bundle.tasks}
+    depths = {task.id: task.origin.depth for task in bundle.tasks}
     return Bundle(
         conversation=conversation,
         agents=[_normalized_agent(agent, depths.keys()) for agent in bundle.agents],
@@ -124,7 +125,7 @@ def with_local_paths(bundle: Bundle, pictures: dict[str, str], old_home: str, pa
     return Bundle(
         conversation=msgspec.structs.replace(conversation, workspace=own, proposed_workspace=proposed),
         agents=bundle.agents,
-        tasks=[msgspec.structs.replace(task, workspace=own) for task in bundle.tasks],
+        tasks=[replace_fields(task, workspace=own) for task in bundle.tasks],
         turns=bundle.turns,
         executions=bundle.executions,
         asks=bundle.asks,
@@ -171,14 +172,14 @@ def _normalized_agent(agent: Agent, task_ids: Set[str]) -> Agent:
 def _ended_task(task: Task, depths: Mapping[str, int], at: datetime, now: datetime) -> Task:
     """Return an ended task without settings or permissions that a person did not choose here."""
     queue = task.queue
-    is_called = 1 <= task.depth <= MAX_DEPTH and depths.get(task.parent_id or "") == task.depth - 1
-    task = msgspec.structs.replace(
+    is_called = 1 <= task.origin.depth <= MAX_DEPTH and depths.get(task.origin.parent_id or "") == task.origin.depth - 1
+    task = replace_fields(
         task,
         started_at=min(task.started_at, now),
         api_base=None,
-        approve=_harmless(task.approve),
-        network="asked" if task.network == "on" else task.network,
-        max_turns=max(1, min(task.max_turns, _MAX_TURNS)),
+        approve=_harmless(task.options.approve),
+        network="asked" if task.request.network == "on" else task.request.network,
+        max_turns=max(1, min(task.budget.max_turns, _MAX_TURNS)),
         budget_usd=None,
         max_minutes=None,
         max_tokens=None,
@@ -187,22 +188,22 @@ def _ended_task(task: Task, depths: Mapping[str, int], at: datetime, now: dateti
         stopping=False,
         current_tool=None,
         calls=(),
-        activity="",
+        detail="",
         ask_id=None,
         queue=(),
         resumes=False,
         retry_at=None,
         todo=tuple(msgspec.structs.replace(item, text=item.text[:MAX_ITEM_LENGTH]) for item in task.todo[:MAX_ITEMS]),
-        follows=task.follows if task.follows in depths else None,
-        parent_id=task.parent_id if is_called else None,
-        depth=task.depth if is_called else 0,
-        title=one_line_title(task.title),
+        follows=task.origin.follows if task.origin.follows in depths else None,
+        parent_id=task.origin.parent_id if is_called else None,
+        depth=task.origin.depth if is_called else 0,
+        title=one_line_title(task.origin.title),
         tools=(),
     )
-    if task.status in END_STATUSES and task.ended_at is not None:
+    if task.activity.status in END_STATUSES and task.outcome.ended_at is not None:
         return task
     unread = f" Not read any more: {', '.join(f'“{entry.text}”' for entry in queue)}." if queue else ""
-    return msgspec.structs.replace(
+    return replace_fields(
         task, status="cancelled", stop_reason="manual_stop", error=f"{_WAS_UNDER_WAY}{unread}", ended_at=min(at, now)
     )
 
@@ -214,17 +215,17 @@ def _turn(turn: TurnRow, now: datetime) -> TurnRow:
 
 
 def _numbers(bundle: Bundle) -> Iterable[float | None]:
-    usages = (item.usage for item in (*bundle.tasks, *bundle.nodes) if item.usage is not None)
-    delegated = (task.delegated for task in bundle.tasks)
-    for usage in (*usages, *delegated, *bundle.turns):
+    of_tasks = (usage for task in bundle.tasks for usage in (task.progress.usage, task.progress.delegated))
+    of_nodes = (node.usage for node in bundle.nodes if node.usage is not None)
+    for usage in (*of_tasks, *of_nodes, *bundle.turns):
         yield from _usage_numbers(usage)
     for turn in bundle.turns:
         yield from (turn.turn, turn.minute)
         yield from (number for part in turn.context or () for number in (part.characters, part.items))
     for task in bundle.tasks:
-        yield from (task.max_turns, task.step_count, task.worked_s, task.budget_usd)
-        yield from (task.max_minutes, task.max_tokens)
-        yield from (task.call_turn, task.delegated_turns)
+        yield from (task.budget.max_turns, task.progress.step_count, task.activity.worked_s, task.budget.budget_usd)
+        yield from (task.budget.max_minutes, task.budget.max_tokens)
+        yield from (task.origin.call_turn, task.progress.delegated_turns)
     yield from (agent.version for agent in bundle.agents)
     yield from (node.turn for node in bundle.nodes)
     yield from (item.turn for item in bundle.executions if isinstance(item, ExecutionStart))

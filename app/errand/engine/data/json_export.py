@@ -20,7 +20,7 @@ from errand.engine.storage.sql.statements import from_json, to_json
 from errand.protocol.agents import Agent
 from errand.protocol.conversations import Node
 from errand.protocol.data import DataExportParams, DataExportResult
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task
 from errand.system.paths import Paths
 from errand.text.redaction import Redactor
 

@@ -202,12 +202,12 @@ class _Pages:
     async def _calls(self, conversation: Conversation, names: Mapping[str, str]) -> dict[str, SubAgentCall]:
         """Return the calls of sub-agents, by the first node of each sub-agent."""
         tasks = {task.id: task for task in await self._database.tasks.of_conversation(conversation.id)}
-        if all(task.parent_id is None for task in tasks.values()):
+        if all(task.origin.parent_id is None for task in tasks.values()):
             return {}
         outline = await self._database.trees.outline(conversation.id, tasks.values())
         sub_agents = ((node, tasks.get(node.task_id or "")) for node in outline.nodes if node.task_from)
         return {
-            node.id: SubAgentCall(node.parent_id, names.get(task.agent_id, task.title))
+            node.id: SubAgentCall(node.parent_id, names.get(task.agent_id, task.origin.title))
             for node, task in sub_agents
             if task is not None
         }

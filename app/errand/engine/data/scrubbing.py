@@ -41,7 +41,7 @@ from errand.protocol.notices import (
     TaskStopped,
     TaskStuck,
 )
-from errand.protocol.tasks import AgentPlan, Task
+from errand.protocol.tasks.task import AgentPlan, Task, replace_fields
 from errand.text.notice_text import FORGOTTEN
 
 # A text that is no whole field is replaced inside another from this length on: shorter ones stand everywhere.
@@ -178,14 +178,14 @@ class Scrubber:
     def task(self, task: Task) -> Task:
         if task.conversation_id not in self._forgotten.conversations:
             return task
-        return msgspec.structs.replace(
+        return replace_fields(
             task,
-            prompt=self.text(task.prompt),
-            summary=self.text(task.summary),
-            title=self.text(task.title),
-            activity=self.text(task.activity),
-            error=self.text(task.error) if task.error is not None else None,
-            answer=self._json(task.answer),
+            prompt=self.text(task.request.prompt),
+            summary=self.text(task.outcome.summary),
+            title=self.text(task.origin.title),
+            detail=self.text(task.activity.detail),
+            error=self.text(task.outcome.error) if task.outcome.error is not None else None,
+            answer=self._json(task.outcome.answer),
             todo=tuple(msgspec.structs.replace(item, text=self.text(item.text)) for item in task.todo),
             queue=tuple(msgspec.structs.replace(queued, text=self.text(queued.text)) for queued in task.queue),
         )

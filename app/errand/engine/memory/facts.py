@@ -19,7 +19,7 @@ from errand.engine.tools.plain_text import without_hidden
 from errand.protocol.conversations import Position
 from errand.protocol.events import FactRemoved, FactUpdate
 from errand.protocol.memory import MAX_FACT_LENGTH, Fact, FactScope, FactStatus, MemoryAction
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task
 from errand.text.redaction import Redactor
 
 MAX_PINNED = 100
@@ -177,7 +177,7 @@ class FactProposals:
 
     def __init__(self, facts: Facts, task: Task, agent: str, position: Callable[[], Position]) -> None:
         self._facts = facts
-        self._workspace = task.workspace
+        self._workspace = task.request.workspace
         self._agent = agent
         self._position = position
         self._count = 0

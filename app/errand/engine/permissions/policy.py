@@ -26,7 +26,7 @@ from errand.engine.permissions.shell.nested_code import FoundCommand, find_comma
 from errand.engine.permissions.verdict import Finding, RuleName, Verdict, ask, deny
 from errand.engine.tools.base import Access
 from errand.protocol.asks import TYPED, GrantedCall, Risk
-from errand.protocol.tasks import ApproveMode
+from errand.protocol.tasks.groups import ApproveMode
 from errand.system.paths import Paths
 
 PLAN_MODE = "plan mode: only reading is allowed; describe the change instead"

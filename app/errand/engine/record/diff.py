@@ -30,7 +30,8 @@ from errand.protocol.notices import (
     TaskStopped,
     TaskStuck,
 )
-from errand.protocol.tasks import LimitKind, Task, TaskStopReason
+from errand.protocol.tasks.groups import LimitKind, TaskStopReason
+from errand.protocol.tasks.task import Task
 from errand.text.notice_text import data_text, notice_text
 
 # Notices about engine restarts, leftovers of a task, and other agents in its conversation.
@@ -49,7 +50,7 @@ def compare(recorded: TaskRecord, today: TaskRecord) -> list[str]:
 
 def is_timed(task: Task) -> bool:
     """True if a time limit or daily limit ended it."""
-    return task.stop_reason in _TIME_LIMIT_REASONS
+    return task.outcome.stop_reason in _TIME_LIMIT_REASONS
 
 
 def plain_lines(record: TaskRecord, *, timed: bool) -> list[str]:
@@ -109,9 +110,9 @@ def is_about_server(ask: Ask) -> bool:
 
 def _end(task: Task, timed: bool) -> str:
     if timed:
-        return f"end: {task.status}"
-    turns = "1 turn" if task.step_count == 1 else f"{task.step_count} turns"
-    return f"end: {task.status} ({task.stop_reason or 'no reason'}) after {turns}"
+        return f"end: {task.activity.status}"
+    turns = "1 turn" if task.progress.step_count == 1 else f"{task.progress.step_count} turns"
+    return f"end: {task.activity.status} ({task.outcome.stop_reason or 'no reason'}) after {turns}"
 
 
 def _block(block: Block, timed: bool) -> str | None:

@@ -8,15 +8,17 @@ import msgspec
 
 from errand.engine.core.errors import InvalidParams
 from errand.engine.record.old_records import current_node, current_task
+from errand.engine.storage.records.flat_tasks import grouped_task
 from errand.protocol.agents import Personality
 from errand.protocol.asks import Ask
-from errand.protocol.base import Timestamp, Wire
+from errand.protocol.base import JsonObject, Timestamp, Wire
 from errand.protocol.context import PromptPart
 from errand.protocol.conversations import Node
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task
 
-# Nodes and tasks of version 1 state some facts in prose. A new record of an old task has such nodes too.
-VERSION = 2
+# Nodes and tasks of version 1 state some facts in prose. A new record of an old task has such nodes too. The task has
+# groups since version 3.
+VERSION = 3
 _OLDEST = 1
 
 
@@ -119,6 +121,13 @@ def read(lines: Sequence[str]) -> TaskRecord:
 
 def _line(number: int, text: str) -> RecordLine:
     try:
-        return _DECODER.decode(text)
+        return _DECODER.decode(_with_groups(text) if '"recordVersion"' in text else text)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InvalidParams(f"Line {number} is not one of a record: {error}.") from error
+
+
+def _with_groups(text: str) -> bytes:
+    line = msgspec.json.decode(text, type=JsonObject)
+    if isinstance(task := line.get("task"), dict):
+        line["task"] = grouped_task(task)
+    return msgspec.json.encode(line)

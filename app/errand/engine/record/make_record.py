@@ -20,7 +20,7 @@ from errand.protocol.agents import Agent, Personality
 from errand.protocol.asks import Ask
 from errand.protocol.blocks import Block, ImageBlock, TextBlock, ToolResultBlock
 from errand.protocol.conversations import Node
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task
 
 _MAX_ASKS = 10_000
 
@@ -99,12 +99,12 @@ async def make_record(database: Database, task_id: str, context: RecordContext) 
         recorded_at=datetime.now(UTC),
         task=task,
         personality=await _personality(database, task),
-        max_minutes=task.max_minutes or context.max_minutes,
-        max_tokens=task.max_tokens or context.max_tokens,
+        max_minutes=task.budget.max_minutes or context.max_minutes,
+        max_tokens=task.budget.max_tokens or context.max_tokens,
         prompt=await database.prompts.of_task(task_id),
-        window=context.window_of(task.model),
+        window=context.window_of(task.request.model),
         summarise_at=context.summarise_at,
-        counted=await database.turns.newest_counted(task.conversation_id, task.model, task.started_at),
+        counted=await database.turns.newest_counted(task.conversation_id, task.request.model, task.started_at),
         kept_ids=conversation.kept if conversation is not None else (),
     )
     requests = await asyncio.to_thread(requests_of, history, nodes, head.kept_ids)  # a task of 500 turns takes seconds

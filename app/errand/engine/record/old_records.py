@@ -29,7 +29,8 @@ from errand.protocol.notices import (
     TaskStuck,
     UnknownPrice,
 )
-from errand.protocol.tasks import LimitKind, Task
+from errand.protocol.tasks.groups import LimitKind
+from errand.protocol.tasks.task import Task, replace_fields
 
 _ENGINE_MESSAGES: tuple[EngineMessageKind, ...] = ("nudge", "cut", "as_chat", "resume")
 _SKIPPED = "Skipped due to queued user message."
@@ -73,8 +74,8 @@ _NOT_SAVED = "The end of the task could not be saved. "
 def current_task(task: Task, nodes: Sequence[Node]) -> Task:
     """The task with `summarises`, which was cleared once the summary was made."""
     begins_with_message = bool(nodes) and nodes[0].role == "user"
-    is_summary = task.prompt == PROMPT and not begins_with_message
-    return msgspec.structs.replace(task, summarises=task.summarises or is_summary)
+    is_summary = task.request.prompt == PROMPT and not begins_with_message
+    return replace_fields(task, summarises=task.request.summarises or is_summary)
 
 
 def current_node(node: Node) -> Node:

@@ -46,7 +46,7 @@ from errand.protocol.blocks import NoticeBlock
 from errand.protocol.context import PromptPart
 from errand.protocol.conversations import Conversation, Node
 from errand.protocol.events import AgentUpdate, ConversationUpdate, TaskMessage, TaskUpdate
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task, replace_fields
 from errand.protocol.usage import Usage
 from errand.system.paths import Paths
 from errand.system.regular_file import read_regular
@@ -146,7 +146,7 @@ async def _restore_branch(record: TaskRecord, task: Task, builder: TaskBuilder) 
         title="A replay",
         created_at=task.started_at,
         updated_at=task.started_at,
-        workspace=task.workspace,
+        workspace=task.request.workspace,
         kept=record.head.kept_ids,
     )
     agent = Agent(
@@ -178,7 +178,7 @@ def _restore_request_size(record: TaskRecord, task: Task, builder: TaskBuilder) 
     part = PartSize("history", characters, 1)
     usage = Usage(input_tokens=tokens)
     journal = builder.database.journal
-    journal.put(turns.started(task.conversation_id, task.id, 0, task.model, task.started_at, (part,)))
+    journal.put(turns.started(task.conversation_id, task.id, 0, task.request.model, task.started_at, (part,)))
     journal.put(turns.finished(task.id, 0, "complete", usage, task.started_at))
 
 
@@ -200,11 +200,11 @@ def _initial_task(record: TaskRecord) -> Task:
     task = record.head.task
     asked = any(ask.approval is not None for ask in record.asks)
     turned = any(user_message(node.blocks).kind == "as_chat" for node in record.nodes if node.role == "user")
-    return msgspec.structs.replace(
+    return replace_fields(
         task,
-        mode="auto" if turned else task.mode,
-        approve="ask" if asked else task.approve,
-        attended=asked or task.attended,
+        mode="auto" if turned else task.options.mode,
+        approve="ask" if asked else task.options.approve,
+        attended=asked or task.options.attended,
         status="running",
         stop_reason=None,
         stopping=False,
@@ -213,7 +213,7 @@ def _initial_task(record: TaskRecord) -> Task:
         messages=0,
         current_tool=None,
         calls=(),
-        activity="",
+        detail="",
         ask_id=None,
         queue=(),
         summary="",

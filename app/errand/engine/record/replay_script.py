@@ -22,7 +22,7 @@ from errand.protocol.asks import Approval
 from errand.protocol.blocks import NoticeBlock, RecalledEntry, SummaryBlock, ToolCallBlock, ToolResultBlock
 from errand.protocol.conversations import Node
 from errand.protocol.notices import NoSummary, NoticeData, TaskFailed
-from errand.protocol.tasks import Queued
+from errand.protocol.tasks.groups import Queued
 
 NO_SUMMARY = "The record has no summary here: the loop makes one today where it did not then."
 
@@ -95,10 +95,10 @@ class ReplayScript:
             if ask.approval is not None
         }
         # Inside the workspace, so that the policy allows reading it.
-        self.some_file = Path(os.path.realpath(task.workspace)) / "recorded"
-        self._stops_in_a_step = task.stop_reason == "manual_stop" or task.status == "interrupted"
+        self.some_file = Path(os.path.realpath(task.request.workspace)) / "recorded"
+        self._stops_in_a_step = task.outcome.stop_reason == "manual_stop" or task.activity.status == "interrupted"
         self.ends_early = self._stops_in_a_step or is_timed(task)
-        self._was_interrupted = task.status == "interrupted"
+        self._was_interrupted = task.activity.status == "interrupted"
         self._turn_index = -1
         self._unchecked: deque[ToolCallBlock] = deque()
 
@@ -121,7 +121,7 @@ class ReplayScript:
     def is_refused(self) -> bool:
         """True if the current call had no reply in the record because its request was too long."""
         assert self.run is not None
-        number, coming = self.run.task.step_count, self.turns[self._turn_index + 1 : self._turn_index + 2]
+        number, coming = self.run.task.progress.step_count, self.turns[self._turn_index + 1 : self._turn_index + 2]
         return number not in self._answered and any(turn.reply.turn > number for turn in coming)
 
     def next_summary(self) -> str | FailedSummary:
@@ -146,7 +146,7 @@ class ReplayScript:
     def recalled(self) -> tuple[RecalledEntry, ...]:
         """Return what was recalled before the coming turn."""
         assert self.run is not None
-        block = self._recalls.get(self.run.task.step_count)
+        block = self._recalls.get(self.run.task.progress.step_count)
         return block.entries if block is not None else ()
 
     def reply_ends(self) -> None:

@@ -36,7 +36,7 @@ from errand.protocol.comparisons import TASK_COMPARE_MODELS
 from errand.protocol.conversations import AGENT_CHAT
 from errand.protocol.engine import CHALLENGE, INITIALIZE
 from errand.protocol.methods import FailureObject, Response
-from errand.protocol.tasks import TASK_RESUME, TASK_RETRY, TASK_START
+from errand.protocol.tasks.methods import TASK_RESUME, TASK_RETRY, TASK_START
 
 ROUTES: tuple[ServedMethod, ...] = (
     *engine.HANDLERS,

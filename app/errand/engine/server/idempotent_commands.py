@@ -14,7 +14,7 @@ from errand.engine.storage.records import commands
 from errand.engine.storage.sql.journal import begin_ownership
 from errand.engine.storage.sql.statements import to_json
 from errand.protocol.engine import ENGINE_SHUTDOWN
-from errand.protocol.tasks import TASK_STOP
+from errand.protocol.tasks.methods import TASK_STOP
 from errand.text.redaction import redact_json
 from errand.text.url_secrets import without_url_secrets
 

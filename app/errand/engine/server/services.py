@@ -32,9 +32,8 @@ from errand.engine.tools.shell.login_environment import LoginEnvironment
 from errand.protocol.asks import AskAnswerParams, AskAnswerResult
 from errand.protocol.context import ConversationSummariseParams
 from errand.protocol.notices import NoticeData
-from errand.protocol.tasks import (
-    QueuedKind,
-    Task,
+from errand.protocol.tasks.groups import QueuedKind
+from errand.protocol.tasks.methods import (
     TaskMessageParams,
     TaskQueueChangeParams,
     TaskQueueRemoveParams,
@@ -42,6 +41,7 @@ from errand.protocol.tasks import (
     TaskSetModeParams,
     TaskStartParams,
 )
+from errand.protocol.tasks.task import Task
 from errand.system.paths import Paths
 
 

@@ -10,7 +10,7 @@ from errand.engine.storage.database import Database
 from errand.engine.tools.call_display import with_displays
 from errand.protocol.agents import first_agent
 from errand.protocol.engine import Snapshot
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task, replace_fields
 
 _RECENT_TASKS = 50
 _CONVERSATIONS = 50
@@ -33,9 +33,9 @@ def with_running_tasks(made: Snapshot, running: Iterable[Task], why: str) -> Sna
 
 def _as_interrupted(task: Task, why: str) -> Task:
     """A task left by an earlier engine is interrupted, although that cannot be stored yet."""
-    if task.ended_at is not None or task.status == "interrupted":
+    if task.outcome.ended_at is not None or task.activity.status == "interrupted":
         return task
-    return msgspec.structs.replace(task, status="interrupted", ask_id=None, current_tool=None, calls=(), activity=why)
+    return replace_fields(task, status="interrupted", ask_id=None, current_tool=None, calls=(), detail=why)
 
 
 async def _all_conversations(database: Database, sequence: int) -> Snapshot:

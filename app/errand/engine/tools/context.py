@@ -16,7 +16,7 @@ from errand.engine.tools.sessions import ConversationSessions, ToolSessions
 from errand.protocol.background import BackgroundCommand
 from errand.protocol.base import JsonObject
 from errand.protocol.memory import FactScope, MemorySearchParams, MemorySearchResult
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task
 from errand.text.redaction import Redactor
 
 

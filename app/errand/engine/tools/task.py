@@ -12,7 +12,8 @@ from errand.engine.tools.context import SubAgentOrder, ToolContext
 from errand.engine.tools.results import OnUpdate, ToolError, ToolResult, text_result
 from errand.protocol.base import JsonObject
 from errand.protocol.blocks import CallDisplay
-from errand.protocol.tasks import Task, TaskStopReason
+from errand.protocol.tasks.groups import TaskStopReason
+from errand.protocol.tasks.task import Task
 from errand.text.redaction import redact, short_line
 from errand.text.translation import marked
 
@@ -109,25 +110,27 @@ def one_line_title(text: str) -> str:
 
 def _result(ended: Task) -> ToolResult:
     """The report of a sub-agent; one that did not end by itself is an error, with what it said last."""
-    report = ended.summary.strip()
+    report = ended.outcome.summary.strip()
     if len(report) > _MAX_REPORT_LENGTH:
         report = f"{report[:_MAX_REPORT_LENGTH]}\n[the rest of the report is left out]"
-    steps = f"{ended.step_count} step{'' if ended.step_count == 1 else 's'}"
+    steps = f"{ended.progress.step_count} step{'' if ended.progress.step_count == 1 else 's'}"
     details: JsonObject = {
         "task_id": ended.id,
         "agent_id": ended.agent_id,
-        "stop_reason": ended.stop_reason,
-        "steps": ended.step_count,
+        "stop_reason": ended.outcome.stop_reason,
+        "steps": ended.progress.step_count,
         "cost_usd": ended.total_usage.cost_usd,
-        "duration_ms": round(ended.worked_s * 1000),
+        "duration_ms": round(ended.activity.worked_s * 1000),
     }
-    if ended.status == "completed" and ended.completion == "no_answer":
+    if ended.activity.status == "completed" and ended.outcome.completion == "no_answer":
         ending = f" Its last words:\n{report}" if report else ""
         text = f"The sub-agent gave no answer: its last reply has no text, or a call that did not run.{ending}"
         return ToolResult((Text(text),), details, "no answer", is_error=True)
-    if ended.status == "completed":
+    if ended.activity.status == "completed":
         return text_result(report or "(It ended without a report.)", steps, details)
-    why = _ENDS.get(ended.stop_reason or "error", "It did not end") + (f": {ended.error}" if ended.error else "")
+    why = _ENDS.get(ended.outcome.stop_reason or "error", "It did not end") + (
+        f": {ended.outcome.error}" if ended.outcome.error else ""
+    )
     ending = f"\nIts last words:\n{report}" if report else ""
-    summary = "stopped by you" if ended.stop_reason == "manual_stop" else why[:1].lower() + why[1:120]
+    summary = "stopped by you" if ended.outcome.stop_reason == "manual_stop" else why[:1].lower() + why[1:120]
     return ToolResult((Text(f"{why}.{ending}"),), details, summary, is_error=True)

@@ -13,7 +13,7 @@ from errand.engine.tools.base import Access, ExecutionMode
 from errand.engine.tools.results import OnUpdate, ToolError, ToolResult
 from errand.protocol.base import JsonObject, JsonValue
 from errand.protocol.blocks import CallDisplay
-from errand.protocol.tasks import TodoItem, TodoStatus
+from errand.protocol.tasks.groups import TodoItem, TodoStatus
 
 MAX_ITEMS = 50
 MAX_ITEM_LENGTH = 500

@@ -7,7 +7,7 @@ from PySide6.QtGui import QCursor, QKeyEvent, QScreen
 from PySide6.QtWidgets import QApplication, QHBoxLayout, QLabel, QVBoxLayout
 
 from errand.client.safe_text import plain
-from errand.protocol.tasks import TASK_START, TaskStartParams
+from errand.protocol.tasks.methods import TASK_START, TaskStartParams
 from errand.text.redaction import redact
 from errand.text.translation import tr
 from errand.window.stores.session import EngineSession
@@ -230,7 +230,7 @@ class QuickTask(QObject):
         task = (await self._session.call(TASK_START, params)).task
         self._conversation_id = task.conversation_id
         self._state.set_draft(_DRAFT, "")
-        self.started.emit(task.prompt)
+        self.started.emit(task.request.prompt)
 
     def _on_open_requested(self) -> None:
         self.opened.emit(self._conversation_id)

@@ -5,7 +5,7 @@ from PySide6.QtGui import QCloseEvent
 from PySide6.QtWidgets import QDialog, QHBoxLayout, QWidget
 
 from errand.client.safe_text import plain
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task
 from errand.text.translation import tr, trn
 from errand.window.stores.quit import QuitStore
 from errand.window.stores.tasks import task_activity
@@ -115,5 +115,5 @@ class _Line(QWidget):
     def show_task(self, task: Task | None) -> None:
         self.setVisible(task is not None)
         if task is not None:
-            self._title.set_text(" ".join(plain(task.prompt).split()))
+            self._title.set_text(" ".join(plain(task.request.prompt).split()))
             self._detail.set_text(task_activity(task))

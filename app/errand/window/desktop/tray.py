@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QMenu, QSystemTrayIcon
 
 from errand.client.safe_text import plain
 from errand.protocol.asks import Ask
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task
 from errand.text.redaction import redact
 from errand.text.translation import tr, trn
 from errand.window.stores.asks import ask_summary
@@ -93,7 +93,7 @@ class TrayMenu(QMenu):
     def _update(self) -> None:
         waiting = [(self._ask_text(ask), ask.conversation_id) for ask in self._stores.asks.waiting()]
         running = [(self._task_text(task), task) for task in self._stores.tasks.running()]
-        content = (*waiting, *((text, task.id, task.stopping) for text, task in running))
+        content = (*waiting, *((text, task.id, task.activity.stopping) for text, task in running))
         if content == self._last:
             return
         self._last = content
@@ -118,8 +118,8 @@ class TrayMenu(QMenu):
         for text, task in running[:_MAX_LINES]:
             menu = self.addMenu(text)
             menu.addAction(tr("Open")).triggered.connect(partial(self.opened.emit, task.conversation_id))
-            stop = menu.addAction(tr("Stopping…") if task.stopping else tr("Stop"))
-            stop.setEnabled(not task.stopping)
+            stop = menu.addAction(tr("Stopping…") if task.activity.stopping else tr("Stop"))
+            stop.setEnabled(not task.activity.stopping)
             stop.triggered.connect(partial(self.stop_requested.emit, task.id))
         self._add_more(len(running))
         self.addSeparator()
@@ -146,7 +146,7 @@ class TrayMenu(QMenu):
         return _line(self._title(ask.conversation_id, ""), ask_summary(ask))
 
     def _task_text(self, task: Task) -> str:
-        return _line(self._title(task.conversation_id, task.prompt), task_activity(task))
+        return _line(self._title(task.conversation_id, task.request.prompt), task_activity(task))
 
     def _title(self, conversation_id: str, otherwise: str) -> str:
         conversation = self._stores.conversations.get(conversation_id)

@@ -12,7 +12,7 @@ from errand.client.number_format import task_totals
 from errand.client.safe_text import plain
 from errand.client.texts.tasks import is_unfinished, refused_text, unfinished_text
 from errand.protocol.blocks import NoticeKind
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task
 from errand.text.notice_text import notice_text
 from errand.text.translation import tr, trn
 from errand.window import CLIENT_NAME
@@ -152,10 +152,10 @@ class TaskEndView(RowView[TaskEndRow]):
         self._icon.setPixmap(icon.pixmap(QSize(size, size), self.devicePixelRatioF()))
         self._title.setText(label.text)
         set_style(self._title, "tone", label.state)
-        refused = refused_text(task) if task.stop_reason == "completed" else ""
+        refused = refused_text(task) if task.outcome.stop_reason == "completed" else ""
         self._totals.set_text(" · ".join(part for part in (refused, *task_totals(task)) if part))
-        has_error = label.state == "failed" and bool(task.error)
-        text = task.error if has_error else task.summary
+        has_error = label.state == "failed" and bool(task.outcome.error)
+        text = task.outcome.error if has_error else task.outcome.summary
         self._text.setVisible(bool(text))
         if text:
             document = plain_document(plain(text), self.theme) if has_error else markdown_document(text, self.theme)
@@ -178,7 +178,7 @@ class TaskEndView(RowView[TaskEndRow]):
         self._fit_head()
 
     def markdown(self) -> str:
-        return (self._row.task.summary or self._row.task.error or "") if self._row else ""
+        return (self._row.task.outcome.summary or self._row.task.outcome.error or "") if self._row else ""
 
     def paintEvent(self, event: QPaintEvent) -> None:
         if self._row is not None and not _is_quiet(self._row):
@@ -228,7 +228,9 @@ class TaskEndView(RowView[TaskEndRow]):
 
 def _is_quiet(row: TaskEndRow) -> bool:
     """True if the task ended well and there is nothing to say that its last reply does not say."""
-    return _end_label(row.task).state == "done" and not (row.task.summary or _remarks(row) or refused_text(row.task))
+    return _end_label(row.task).state == "done" and not (
+        row.task.outcome.summary or _remarks(row) or refused_text(row.task)
+    )
 
 
 def _remarks(row: TaskEndRow) -> str:
@@ -239,11 +241,11 @@ def _remarks(row: TaskEndRow) -> str:
 
 
 def _end_label(task: Task) -> _EndLabel:
-    match task.stop_reason:
+    match task.outcome.stop_reason:
         case "completed" if is_unfinished(task):
             return _EndLabel(unfinished_text(task), "circle-alert", "waiting")
         case "completed":
-            label = tr("Reply complete") if "chat" in (task.mode, task.decided) else tr("Task complete")
+            label = tr("Reply complete") if "chat" in (task.options.mode, task.options.decided) else tr("Task complete")
             return _EndLabel(label, "circle-check", "done")
         case "manual_stop":
             return _EndLabel(tr("Stopped by you"), "circle-stop", "waiting")
@@ -289,12 +291,12 @@ def _estimate(row: TaskEndRow, width: int, tokens: DesignTokens) -> int:
 def _end_markdown(row: TaskEndRow, is_open: bool) -> str:
     if _is_quiet(row):
         return ""
-    text_of_task = row.task.summary or row.task.error
+    text_of_task = row.task.outcome.summary or row.task.outcome.error
     return "\n\n".join(text for text in (_end_label(row.task).text, text_of_task, _remarks(row)) if text)
 
 
 def _end_text(row: TaskEndRow) -> str:
-    text_of_task = without_markup(row.task.summary or row.task.error or "")
+    text_of_task = without_markup(row.task.outcome.summary or row.task.outcome.error or "")
     return "\n".join(text for text in (text_of_task, _remarks(row)) if text)
 
 

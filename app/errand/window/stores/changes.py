@@ -100,7 +100,7 @@ class ChangesStore(QObject):
     def workspace(self) -> str:
         """The folder of the conversation; empty if there is none yet."""
         task, conversation = self._store.task, self._store.conversation
-        return (conversation.workspace if conversation is not None else "") or (task.workspace if task else "")
+        return (conversation.workspace if conversation is not None else "") or (task.request.workspace if task else "")
 
     def count(self, task_id: str) -> int:
         """Return the number of files that a task has changed."""

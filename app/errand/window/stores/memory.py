@@ -34,7 +34,7 @@ from errand.protocol.memory import (
     MemoryStatsResult,
 )
 from errand.protocol.settings import SETTINGS_GET, SETTINGS_SET, Setting, SettingsGetParams, SettingsSetParams
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task
 from errand.window.stores.session import EngineSession
 from errand.window.stores.tasks import TaskStore
 
@@ -275,7 +275,7 @@ class MemoryStateStore(QObject):
         await self._load_log()
 
     def _on_task(self, task: Task) -> None:
-        if self._is_open and task.ended_at is not None and not self._poll.isActive():
+        if self._is_open and task.outcome.ended_at is not None and not self._poll.isActive():
             self._poll.start(_AFTER_TASK_MS)
 
     def _on_state_changed(self) -> None:

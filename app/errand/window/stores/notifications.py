@@ -11,7 +11,7 @@ from errand.client.texts.asks import asked_text, subject_text
 from errand.client.texts.limits import more_text
 from errand.client.texts.tasks import is_unfinished
 from errand.protocol.asks import Approval, Ask, AskAnswerParams
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task
 from errand.text.redaction import redact
 from errand.text.translation import grouped, tr, trn
 from errand.window.stores.stores import Stores
@@ -69,7 +69,7 @@ def ask_notification(ask: Ask, title: str) -> Notification:
 
 
 def ended_notification(task: Task, title: str) -> Notification:
-    body = plain(task.summary or task.error or "")
+    body = plain(task.outcome.summary or task.outcome.error or "")
     return Notification(
         key=task.id,
         conversation_id=task.conversation_id,
@@ -81,7 +81,7 @@ def ended_notification(task: Task, title: str) -> Notification:
 
 def grouped_notification(tasks: tuple[Task, ...]) -> Notification:
     """One notification for many tasks that ended at the same time."""
-    failed = sum(task.stop_reason == "error" for task in tasks)
+    failed = sum(task.outcome.stop_reason == "error" for task in tasks)
     unfinished = sum(is_unfinished(task) for task in tasks)
     sentences = [
         trn("{n} of these tasks failed.", "{n} of these tasks failed.", failed) if failed else "",
@@ -252,10 +252,14 @@ class NotificationStore(QObject):
             self.opened.emit(notice.conversation_id)
 
     def _on_task_update(self, task: Task) -> None:
-        if task.ended_at is None or task.parent_id is not None:
+        if task.outcome.ended_at is None or task.origin.parent_id is not None:
             self._withdraw_earlier(task)
             return
-        is_news = task.ended_at > self._since and task.stop_reason != "manual_stop" and task.id not in self._notified
+        is_news = (
+            task.outcome.ended_at > self._since
+            and task.outcome.stop_reason != "manual_stop"
+            and task.id not in self._notified
+        )
         self._notified.add(task.id)
         if is_news and task.conversation_id != self._active_conversation_id():
             self._ended[task.id] = task
@@ -279,7 +283,8 @@ class NotificationStore(QObject):
         else:
             asks = [ask_notification(ask, self._title_of(ask)) for ask in new]
         ends = [
-            ended_notification(task, self._title(task.conversation_id, task.prompt)) for task in self._ended.values()
+            ended_notification(task, self._title(task.conversation_id, task.request.prompt))
+            for task in self._ended.values()
         ]
         many = [grouped_notification(tuple(self._grouped.values()))] if self._grouped else []
         notices = (*asks, *ends, *many)
@@ -296,7 +301,7 @@ class NotificationStore(QObject):
 
     def _title_of(self, ask: Ask) -> str:
         task = self._stores.tasks.get(ask.task_id)
-        return self._title(ask.conversation_id, task.prompt if task else "")
+        return self._title(ask.conversation_id, task.request.prompt if task else "")
 
     def _title(self, conversation_id: str, default: str) -> str:
         conversation = self._stores.conversations.get(conversation_id)

@@ -5,7 +5,8 @@ from contextlib import suppress
 
 from PySide6.QtCore import QObject, Signal
 
-from errand.protocol.tasks import TASK_STOP, Task, TaskIdParams
+from errand.protocol.tasks.methods import TASK_STOP, TaskIdParams
+from errand.protocol.tasks.task import Task
 from errand.window.stores.session import CALL_ERRORS
 from errand.window.stores.stores import Stores
 

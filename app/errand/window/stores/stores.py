@@ -27,7 +27,7 @@ from errand.protocol.events import (
     TaskPlan,
     TaskUpdate,
 )
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task
 from errand.window.stores.asks import AskStore, GrantStore
 from errand.window.stores.catalog import PersonalityStore, SandboxStore
 from errand.window.stores.conversation.store import ConversationStore

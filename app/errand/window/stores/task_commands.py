@@ -5,7 +5,7 @@ from pathlib import Path
 from PySide6.QtCore import QObject, Signal
 
 from errand.client.tour import TOUR_TASKS, make_workspace
-from errand.protocol.tasks import TASK_RESUME, TASK_START, TASK_STOP, TaskIdParams
+from errand.protocol.tasks.methods import TASK_RESUME, TASK_START, TASK_STOP, TaskIdParams
 from errand.window.stores.session import EngineSession
 
 

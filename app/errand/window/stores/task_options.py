@@ -5,7 +5,8 @@ from uuid import uuid4
 
 from errand.protocol.agents import Agent, Personality, ThinkingLevel
 from errand.protocol.settings import Model
-from errand.protocol.tasks import ApproveMode, NetworkMode, TaskMode, TaskStartParams
+from errand.protocol.tasks.groups import ApproveMode, NetworkMode, TaskMode
+from errand.protocol.tasks.methods import TaskStartParams
 
 DEFAULT = "assistant"
 _CUSTOM_SERVER = "openai_compatible/"

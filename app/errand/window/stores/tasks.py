@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from PySide6.QtCore import QObject, Signal
 
 from errand.client.texts.tasks import is_unfinished, tool_activity, unfinished_text
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task
 from errand.text.translation import tr
 from errand.window.stores.window_state import WindowStateStore
 
@@ -38,7 +38,7 @@ class TaskStore(QObject):
     def of_conversation(self, conversation_id: str) -> Task | None:
         """The task shown for a conversation: one that waits for a person, else a running one, else the newest."""
         own = self._at_work.get(conversation_id, {}).values()
-        at_work = [task for task in own if task.parent_id is None or task.status == "waiting_user"]
+        at_work = [task for task in own if task.origin.parent_id is None or task.activity.status == "waiting_user"]
         urgent = max(at_work, key=_display_priority, default=None)
         return urgent or self._newest.get(conversation_id)
 
@@ -52,21 +52,29 @@ class TaskStore(QObject):
 
     def running(self) -> tuple[Task, ...]:
         """Running and waiting tasks, newest first. Sub-agents end with their task."""
-        return tuple(task for task in self._open_tasks() if task.status != "interrupted" and task.parent_id is None)
+        return tuple(
+            task
+            for task in self._open_tasks()
+            if task.activity.status != "interrupted" and task.origin.parent_id is None
+        )
 
     def interrupted(self) -> tuple[Task, ...]:
         """Interrupted tasks, newest first."""
-        return tuple(task for task in self._open_tasks() if task.status == "interrupted" and task.parent_id is None)
+        return tuple(
+            task
+            for task in self._open_tasks()
+            if task.activity.status == "interrupted" and task.origin.parent_id is None
+        )
 
     def put(self, task: Task) -> None:
         """Store a task received from the engine."""
         before = self._tasks.get(task.id)
         if before == task:
             return
-        if before is None or before.worked_s != task.worked_s:
+        if before is None or before.activity.worked_s != task.activity.worked_s:
             self._reported_at[task.id] = time.monotonic() - (_call_seconds(task) if before is None else 0.0)
         self._tasks[task.id] = task
-        for owner_id in (task.conversation_id, task.agent_id) if task.parent_id is None else (task.agent_id,):
+        for owner_id in (task.conversation_id, task.agent_id) if task.origin.parent_id is None else (task.agent_id,):
             newest = self._newest.get(owner_id)
             if newest is None or newest.id == task.id or _start_order(newest) < _start_order(task):
                 self._newest[owner_id] = task
@@ -84,11 +92,13 @@ class TaskStore(QObject):
             self.put(task)
 
     def _open_tasks(self) -> list[Task]:
-        return sorted((task for task in self._tasks.values() if task.ended_at is None), key=_start_order, reverse=True)
+        return sorted(
+            (task for task in self._tasks.values() if task.outcome.ended_at is None), key=_start_order, reverse=True
+        )
 
     def _update_at_work(self, task: Task) -> None:
         at_work = self._at_work.setdefault(task.conversation_id, {})
-        if task.ended_at is None and task.status != "interrupted":
+        if task.outcome.ended_at is None and task.activity.status != "interrupted":
             at_work[task.id] = task
         else:
             at_work.pop(task.id, None)
@@ -98,7 +108,7 @@ class TaskStore(QObject):
     def _forget_old(self) -> None:
         if len(self._tasks) <= 2 * _MAX_ENDED:
             return
-        ended = sorted((task for task in self._tasks.values() if task.ended_at is not None), key=_start_order)
+        ended = sorted((task for task in self._tasks.values() if task.outcome.ended_at is not None), key=_start_order)
         for task in ended[:-_MAX_ENDED]:
             self._drop(task)
 
@@ -114,12 +124,16 @@ class TaskStore(QObject):
 
 def _call_seconds(task: Task) -> float:
     """Return how long its call has been running, for a task that is first seen during a call."""
-    started = [call.started_at for call in task.calls if call.ended_at is None] if task.ended_at is None else []
+    started = (
+        [call.started_at for call in task.activity.calls if call.ended_at is None]
+        if task.outcome.ended_at is None
+        else []
+    )
     return max(0.0, (datetime.now(UTC) - max(started)).total_seconds()) if started else 0.0
 
 
 def _display_priority(task: Task) -> tuple[bool, tuple[float, str]]:
-    return task.status == "waiting_user", _start_order(task)
+    return task.activity.status == "waiting_user", _start_order(task)
 
 
 def _start_order(task: Task) -> tuple[float, str]:
@@ -127,19 +141,19 @@ def _start_order(task: Task) -> tuple[float, str]:
 
 
 def is_interrupted(task: Task | None) -> bool:
-    return task is not None and task.status == "interrupted"
+    return task is not None and task.activity.status == "interrupted"
 
 
 def task_activity(task: Task, writing: str = tr("Working")) -> str:
     """The current activity as text; the engine's own text where it gives one. `writing` is that of the model."""
-    if task.pausing and task.status in ("running", "thinking", "tool_executing"):
+    if task.activity.pausing and task.activity.status in ("running", "thinking", "tool_executing"):
         return tr("Pausing after this step")
-    if task.ended_at is None and task.activity:
-        activity = tr(task.activity)
+    if task.outcome.ended_at is None and task.activity.detail:
+        activity = tr(task.activity.detail)
         return activity[:1].upper() + activity[1:]
-    if task.ended_at is not None:
+    if task.outcome.ended_at is not None:
         return _end_text(task)
-    match task.status:
+    match task.activity.status:
         case "tool_executing":
             activity_text = tool_activity(task)
             return f"{activity_text[:1].upper()}{activity_text[1:]}"
@@ -150,11 +164,11 @@ def task_activity(task: Task, writing: str = tr("Working")) -> str:
         case "interrupted":
             return tr("Interrupted: the engine stopped")
         case "running" | "thinking" | "completed" | "cancelled" | "error":
-            return tr("Stopping…") if task.stopping else writing
+            return tr("Stopping…") if task.activity.stopping else writing
 
 
 def _end_text(task: Task) -> str:
-    match task.stop_reason:
+    match task.outcome.stop_reason:
         case "completed":
             return unfinished_text(task) if is_unfinished(task) else tr("Done")
         case "manual_stop":
@@ -230,19 +244,19 @@ class UnreadStore(QObject):
         for task_id in task_ids:
             self._unread.pop(task_id, None)
             task = self._tasks.get(task_id)
-            if task is None or task.ended_at is not None:
+            if task is None or task.outcome.ended_at is not None:
                 settings.read_messages.pop(task_id, None)
             else:
-                settings.read_messages[task_id] = task.messages
+                settings.read_messages[task_id] = task.progress.messages
         self._state.save_soon()
         self.changed.emit()
 
     def _on_task_update(self, task: Task) -> None:
-        if task.parent_id is not None or task.id in self._seen_ends:
+        if task.origin.parent_id is not None or task.id in self._seen_ends:
             return
         is_active = task.conversation_id == self._active_conversation_id()
         has_changed = self._count(task, is_active=is_active)
-        if task.ended_at is not None:
+        if task.outcome.ended_at is not None:
             has_changed = self._note_end(task, is_active=is_active) or has_changed
         if has_changed:
             self.changed.emit()
@@ -252,11 +266,13 @@ class UnreadStore(QObject):
         settings, written = self._state.settings, _messages(task)
         read = settings.read_messages.get(task.id)
         if read is None:
-            is_news = task.started_at > self._since or (task.ended_at is not None and task.ended_at > self._since)
+            is_news = task.started_at > self._since or (
+                task.outcome.ended_at is not None and task.outcome.ended_at > self._since
+            )
             read = 0 if is_news else written
         if is_active:
             read = written
-        if task.ended_at is not None and read >= written:
+        if task.outcome.ended_at is not None and read >= written:
             settings.read_messages.pop(task.id, None)
         elif settings.read_messages.get(task.id) != read:
             settings.read_messages[task.id] = read
@@ -271,9 +287,13 @@ class UnreadStore(QObject):
     def _note_end(self, task: Task, *, is_active: bool) -> bool:
         settings = self._state.settings
         self._seen_ends.add(task.id)
-        settings.seen_at = max(settings.seen_at, task.ended_at or settings.seen_at)
+        settings.seen_at = max(settings.seen_at, task.outcome.ended_at or settings.seen_at)
         self._state.save_soon()
-        is_news = task.ended_at is not None and task.ended_at > self._since and task.stop_reason != "manual_stop"
+        is_news = (
+            task.outcome.ended_at is not None
+            and task.outcome.ended_at > self._since
+            and task.outcome.stop_reason != "manual_stop"
+        )
         if is_news and not is_active and task.id not in settings.unread:
             settings.unread.append(task.id)
             return True
@@ -282,6 +302,6 @@ class UnreadStore(QObject):
 
 def _messages(task: Task) -> int:
     """Return the number of messages that its conversation shows of a task."""
-    if task.ended_at is None or task.stop_reason == "manual_stop":
-        return task.messages
-    return max(1, task.messages + (task.stop_reason != "completed"))
+    if task.outcome.ended_at is None or task.outcome.stop_reason == "manual_stop":
+        return task.progress.messages
+    return max(1, task.progress.messages + (task.outcome.stop_reason != "completed"))

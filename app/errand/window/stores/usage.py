@@ -4,7 +4,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from errand.client.texts.usage import period_of
 from errand.protocol.context import CONTEXT_EXPLAIN, ContextExplainParams, ContextExplainResult
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task
 from errand.protocol.usage import USAGE_REPORT, UsageReportResult
 from errand.window.stores.session import EngineSession
 from errand.window.stores.tasks import TaskStore
@@ -55,7 +55,7 @@ class UsageStore(QObject):
             self.changed.emit()
 
     def _on_task(self, task: Task) -> None:
-        if self._is_open and task.ended_at is not None:
+        if self._is_open and task.outcome.ended_at is not None:
             self._reload_timer.start()
 
     def _on_state_changed(self) -> None:
@@ -76,9 +76,9 @@ class ContextUsageStore(QObject):
 
     def show_task(self, task: Task | None) -> None:
         """The task in view has changed."""
-        if task is None or not task.usage.input_tokens:
+        if task is None or not task.progress.usage.input_tokens:
             return
-        now = (task.id, task.usage.input_tokens)
+        now = (task.id, task.progress.usage.input_tokens)
         if now != self._requested:
             self._requested = now
             self._session.spawn(self._ask(now), self._on_failed)

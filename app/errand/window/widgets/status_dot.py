@@ -8,7 +8,7 @@ from PySide6.QtGui import QColor, QHideEvent, QPainter, QPaintEvent, QPen, QShow
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from errand.client.texts.tasks import is_unfinished
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task
 from errand.text.translation import tr
 from errand.window.theme.style import set_tool_tip
 from errand.window.theme.theme import Theme
@@ -48,9 +48,9 @@ def dot_state(task: Task | None) -> DotState:
     """The dot state for the newest task of a conversation."""
     if task is None:
         return "idle"
-    if task.retry_at is not None and task.ended_at is None:
+    if task.activity.retry_at is not None and task.outcome.ended_at is None:
         return "held"
-    match task.status:
+    match task.activity.status:
         case "running" | "thinking" | "tool_executing":
             return "working"
         case "waiting_user":

@@ -65,11 +65,11 @@ async def test_nearly_full_window_warns_and_then_older_messages_are_summarised(t
         narrow(engine)
         started = await engine.start("Look into the harbour")
         ended = await engine.watcher.end(started.id)
-        assert (ended.status, ended.stop_reason) == ("completed", "completed")
+        assert (ended.activity.status, ended.outcome.stop_reason) == ("completed", "completed")
         asked = [request for request in engine.model.requests if is_summary(request)]
         made = summaries(engine)
         assert len(made) == len(asked) >= 1
-        assert ended.step_count == len(engine.model.requests) - len(asked)
+        assert ended.progress.step_count == len(engine.model.requests) - len(asked)
         assert max(size(request) for request in engine.model.requests if not is_summary(request)) < WINDOW
         assert [text for text in warnings(engine) if "summarised" in text] != []
         block = next(block for block in made[0].blocks if isinstance(block, SummaryBlock))
@@ -104,7 +104,7 @@ async def test_failed_summary_is_tried_twice_and_then_the_oldest_messages_are_le
         narrow(engine)
         started = await engine.start("Look into the harbour")
         ended = await engine.watcher.end(started.id)
-        assert ended.status == "completed"
+        assert ended.activity.status == "completed"
         assert sum(map(is_summary, engine.model.requests)) == 2
         assert (summaries(engine), await _kinds(engine, started.conversation_id)) == ([], {"tool_result": 12})
         told = warnings(engine)
@@ -126,7 +126,7 @@ async def test_with_summaries_switched_off_the_oldest_messages_are_left_out(tmp_
         narrow(engine)
         engine.services.settings.set("summarise_at", 0)
         ended = await engine.watcher.end((await engine.start("Look into the harbour")).id)
-        assert (ended.status, summaries(engine)) == ("completed", [])
+        assert (ended.activity.status, summaries(engine)) == ("completed", [])
         assert not any(map(is_summary, engine.model.requests))
         assert max(map(size, engine.model.requests)) < 1.1 * WINDOW
 
@@ -144,7 +144,7 @@ async def test_request_refused_as_too_long_is_summarised_and_repeated(tmp_path: 
     async with engine_parts(tmp_path, ModelServer(answer=answer)) as engine:
         started = await engine.start("Look into it")
         ended = await engine.watcher.end(started.id)
-        assert (ended.status, len(summaries(engine))) == ("completed", 1)
+        assert (ended.activity.status, len(summaries(engine))) == ("completed", 1)
         assert not any(node.status == "failed" for node in await branch(engine, started.conversation_id))
 
 
@@ -152,8 +152,8 @@ async def test_request_that_cannot_be_shortened_fails_with_a_clear_error_and_no_
     async with engine_parts(tmp_path, reader(lambda _: Reply(text="Done."), lambda _: Reply(text=SUMMARY))) as engine:
         narrow(engine)
         ended = await engine.watcher.end((await engine.start("x" * 60_000)).id)
-        assert ended.status == "error"
-        assert ended.error is not None and "Nothing more can be left out" in ended.error
+        assert ended.activity.status == "error"
+        assert ended.outcome.error is not None and "Nothing more can be left out" in ended.outcome.error
         assert engine.model.requests == []
 
 
@@ -162,10 +162,10 @@ async def test_a_stop_while_the_summary_is_made_ends_the_task(tmp_path: Path) ->
     async with engine_parts(tmp_path, reader(until_done(12), lambda _: Reply(text=SUMMARY, gate=gate))) as engine:
         narrow(engine)
         started = await engine.start("Look into the harbour")
-        await engine.watcher.task(started.id, lambda task: task.activity.startswith("summarising"))
+        await engine.watcher.task(started.id, lambda task: task.activity.detail.startswith("summarising"))
         await engine.services.runner.stop(started.id, "the test")
         ended = await engine.watcher.end(started.id)
-        assert (ended.stop_reason, summaries(engine)) == ("manual_stop", [])
+        assert (ended.outcome.stop_reason, summaries(engine)) == ("manual_stop", [])
 
 
 async def test_summary_interrupted_by_a_crash_is_made_again_and_a_stored_one_is_used(tmp_path: Path) -> None:
@@ -173,7 +173,7 @@ async def test_summary_interrupted_by_a_crash_is_made_again_and_a_stored_one_is_
     async with engine_parts(tmp_path, reader(until_done(12), lambda _: Reply(text=SUMMARY, gate=gate))) as engine:
         narrow(engine)
         started = await engine.start("Look into the harbour")
-        before = await engine.watcher.task(started.id, lambda task: task.activity.startswith("summarising"))
+        before = await engine.watcher.task(started.id, lambda task: task.activity.detail.startswith("summarising"))
         port = crash(engine, tmp_path / "after")
         await engine.services.runner.stop(started.id, "the test")
         await engine.watcher.end(started.id)
@@ -181,8 +181,8 @@ async def test_summary_interrupted_by_a_crash_is_made_again_and_a_stored_one_is_
     async with engine_parts(tmp_path / "after", server) as engine:
         await engine.services.runner.resume(started.id)
         ended = await engine.watcher.end(started.id)
-        assert (ended.status, len(summaries(engine))) == ("completed", 1)
-        assert ended.step_count == before.step_count + 1
+        assert (ended.activity.status, len(summaries(engine))) == ("completed", 1)
+        assert ended.progress.step_count == before.progress.step_count + 1
         assert [is_summary(request) for request in engine.model.requests] == [True, False]
     async with engine_parts(tmp_path / "after", server) as engine:
         again = await engine.start("And now?", conversation_id=started.conversation_id)
@@ -215,6 +215,6 @@ async def test_resumed_task_uses_the_stored_summary(tmp_path: Path) -> None:
     gate.set()
     async with engine_parts(tmp_path / "after", ModelServer(answer=answer, port=port)) as engine:
         await engine.services.runner.resume(started.id)
-        assert (await engine.watcher.end(started.id)).status == "completed"
+        assert (await engine.watcher.end(started.id)).activity.status == "completed"
         (request,) = engine.model.requests
         assert str(request.messages[1]["content"]).endswith(f"{SUMMARY}\n\nLook into the harbour")

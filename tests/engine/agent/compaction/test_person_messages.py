@@ -50,7 +50,7 @@ async def test_words_stay_over_several_summaries_and_later_tasks(tmp_path: Path)
         count = len(_working(engine))
         second = await engine.start("Look for a green one too", conversation_id=first.conversation_id)
         ended = await engine.watcher.end(second.id)
-        assert ended.status == "completed" and len(summaries(engine)) > 3
+        assert ended.activity.status == "completed" and len(summaries(engine)) > 3
         assert all(ORDER in _texts(request) for request in _working(engine))
         assert all("Look for a green one too" in _texts(request) for request in _working(engine)[count:])
         assert max(map(size, _working(engine))) < WINDOW
@@ -61,7 +61,7 @@ async def test_words_of_messages_sent_meanwhile_stay_after_a_restart(tmp_path: P
     async with engine_parts(tmp_path, reader(until_done(30), lambda _: Reply(text=SUMMARY))) as engine:
         narrow(engine)
         task = await engine.start(ORDER)
-        await engine.watcher.task(task.id, lambda task: task.step_count == 2)
+        await engine.watcher.task(task.id, lambda task: task.progress.step_count == 2)
         await engine.say(task.id, later)
         await engine.watcher.until(lambda: len(summaries(engine)) > 1)
         await engine.services.log.flush()
@@ -71,7 +71,7 @@ async def test_words_of_messages_sent_meanwhile_stay_after_a_restart(tmp_path: P
     server = ModelServer(answer=lambda r: Reply(text=SUMMARY if is_summary(r) else "Done."), port=port)
     async with engine_parts(tmp_path / "after", server) as engine:
         await engine.services.runner.resume(task.id)
-        assert (await engine.watcher.end(task.id)).status == "completed"
+        assert (await engine.watcher.end(task.id)).activity.status == "completed"
         assert all(ORDER in _texts(request) and later in _texts(request) for request in _working(engine))
 
 
@@ -82,7 +82,7 @@ async def test_words_stay_where_entries_are_left_out(tmp_path: Path) -> None:
         engine.services.settings.set("summarise_at", 0)
         first = await engine.watcher.end((await engine.start(ORDER)).id)
         second = await engine.start("Look for a green one too", conversation_id=first.conversation_id)
-        assert (await engine.watcher.end(second.id)).status == "completed"
+        assert (await engine.watcher.end(second.id)).activity.status == "completed"
         assert any("left out here" in _texts(request) for request in _working(engine))
         assert all(ORDER in _texts(request) for request in _working(engine))
 
@@ -92,7 +92,7 @@ async def test_long_message_keeps_its_head_and_tail_within_a_fifth_of_the_window
     async with engine_parts(tmp_path, reader(until_done(12), lambda _: Reply(text=SUMMARY))) as engine:
         narrow(engine, WINDOW + 3_000)
         ended = await engine.watcher.end((await engine.start(pasted)).id)
-        assert ended.status == "completed" and summaries(engine)
+        assert ended.activity.status == "completed" and summaries(engine)
         last = _texts(_working(engine)[-1])
         assert ORDER in last and "Answer in French." in last and "characters left out" in last
         assert last.count("a line of the log") * len("a line of the log\n") < 0.2 * 4 * (WINDOW + 3_000)
@@ -106,7 +106,7 @@ async def test_words_stay_for_a_model_with_a_smaller_window(tmp_path: Path) -> N
         count = len(_working(engine))
         narrow(engine, WINDOW)
         second = await engine.start("Go on", conversation_id=first.conversation_id)
-        assert (await engine.watcher.end(second.id)).status == "completed"
+        assert (await engine.watcher.end(second.id)).activity.status == "completed"
         assert all(ORDER in _texts(request) for request in _working(engine)[count:])
         assert max(map(size, _working(engine)[count:])) < WINDOW
 
@@ -119,7 +119,7 @@ async def test_words_of_the_order_to_a_sub_agent_stay_in_its_requests(tmp_path: 
     async with engine_parts(tmp_path, reader(lambda _: next(steps), lambda _: Reply(text=SUMMARY))) as engine:
         narrow(engine)
         ended = await engine.watcher.end((await engine.start("go")).id)
-        assert ended.status == "completed" and summaries(engine)
+        assert ended.activity.status == "completed" and summaries(engine)
         assert all(ORDER in _texts(request) for request in _working(engine)[1:])
 
 
@@ -127,17 +127,17 @@ async def test_summaries_are_no_turns(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, reader(until_done(11), lambda _: Reply(text=SUMMARY))) as engine:
         narrow(engine)
         ended = await engine.watcher.end((await engine.start(ORDER, max_turns=12)).id)
-        assert (ended.status, ended.step_count) == ("completed", 12) and summaries(engine)
+        assert (ended.activity.status, ended.progress.step_count) == ("completed", 12) and summaries(engine)
         usages = await engine.services.database.turns.usages(ended.id)
         assert len(usages) == len(engine.model.requests)
-        assert ended.usage.input_tokens == sum(usage.input_tokens for usage in usages)
+        assert ended.progress.usage.input_tokens == sum(usage.input_tokens for usage in usages)
 
 
 async def test_limit_of_turns_holds_beside_summaries(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, reader(until_done(40), lambda _: Reply(text=SUMMARY))) as engine:
         narrow(engine)
         ended = await engine.watcher.end((await engine.start(ORDER, max_turns=12, attended=False)).id)
-        assert (ended.stop_reason, ended.step_count) == ("iteration_limit", 12) and summaries(engine)
+        assert (ended.outcome.stop_reason, ended.progress.step_count) == ("iteration_limit", 12) and summaries(engine)
 
 
 def test_first_and_newest_messages_stay_before_those_between_them() -> None:

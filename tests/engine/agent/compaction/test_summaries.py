@@ -19,7 +19,8 @@ from errand.protocol.context import (
     SummaryEditParams,
 )
 from errand.protocol.conversations import CONVERSATION_CHANGE, ConversationChangeParams, Node, TurnTaking
-from errand.protocol.tasks import Task, TaskStartParams
+from errand.protocol.tasks.methods import TaskStartParams
+from errand.protocol.tasks.task import Task
 from tests.engine.agent.compaction.test_context_window import SUMMARY, is_summary, summaries
 from tests.engine.agent.tasks.test_rounds import company, quiet, spoken
 from tests.support.engine_parts import EngineParts, branch, crash, engine_parts
@@ -72,8 +73,12 @@ async def test_manual_summary_covers_older_messages_and_keeps_a_pinned_one(tmp_p
         assert changed.conversation.kept == (kept.id,)
         task = await summarise(engine, talked.conversation_id, "by-hand")
         ended = await parts.watcher.end(task.id)
-        assert (ended.status, ended.step_count, ended.usage.input_tokens) == ("completed", 0, 100)
-        assert ended.summary == "What was said before is summarised for the model."
+        assert (ended.activity.status, ended.progress.step_count, ended.progress.usage.input_tokens) == (
+            "completed",
+            0,
+            100,
+        )
+        assert ended.outcome.summary == "What was said before is summarised for the model."
         (node,) = summaries(parts)
         assert (node.author, node.task_id) == ("engine", "by-hand")
         assert await summarise(engine, talked.conversation_id, "by-hand") == ended
@@ -125,7 +130,7 @@ def _sibling(task: Task, node_id: str, url: str, prompt: str) -> TaskStartParams
         prompt=prompt,
         conversation_id=task.conversation_id,
         sibling_of=node_id,
-        model=task.model,
+        model=task.request.model,
         api_base=url,
         api_key="sk-test",
         mode="chat",
@@ -169,7 +174,7 @@ async def test_message_sent_during_a_summary_is_answered_after_it(tmp_path: Path
         await engine.parts.say(task.id, "And now?")
         gate.set()
         ended = await engine.parts.watcher.end(task.id)
-        assert (ended.status, ended.step_count) == ("completed", 1)
+        assert (ended.activity.status, ended.progress.step_count) == ("completed", 1)
         read = contents(engine.parts.model.requests[-1])
         assert (read[1], read[-1]) == (SUMMARY, "And now?")
 
@@ -188,7 +193,7 @@ async def test_failed_manual_summary_gives_the_reason_and_an_interrupted_one_is_
     async with store_engine(tmp_path, ModelServer(answer=answer)) as engine:
         talked = await talk(engine.parts, 4)
         failed = await engine.parts.watcher.end((await summarise(engine, talked.conversation_id)).id)
-        assert failed.error is not None and failed.error.startswith("No summary was made: ")
+        assert failed.outcome.error is not None and failed.outcome.error.startswith("No summary was made: ")
         task = await summarise(engine, talked.conversation_id)
         await engine.parts.model.request(6)
         port = crash(engine.parts, tmp_path / "after")
@@ -200,7 +205,7 @@ async def test_failed_manual_summary_gives_the_reason_and_an_interrupted_one_is_
         with pytest.raises(IllegalMove, match="was interrupted"):
             await after.services.runner.summarise(params)
         await after.services.runner.resume(task.id)
-        assert (await after.watcher.end(task.id)).status == "completed"
+        assert (await after.watcher.end(task.id)).activity.status == "completed"
         assert len(summaries(after)) == 1
         (agent,) = await after.services.database.agents.list(task.conversation_id)
         assert agent.head_id == summaries(after)[0].id
@@ -214,7 +219,7 @@ async def test_one_of_several_agents_summarises_and_no_agent_takes_a_turn_after_
         await quiet(engine.parts)
         (node,) = summaries(engine.parts)
         agents = await engine.parts.services.database.agents.list(anna.conversation_id)
-        assert (task.status, {agent.head_id for agent in agents}) == ("completed", {node.id})
+        assert (task.activity.status, {agent.head_id for agent in agents}) == ("completed", {node.id})
         assert len(await engine.parts.services.database.tasks.of_conversation(anna.conversation_id)) == 4
         record = str(next(one for one in engine.parts.model.requests if is_summary(one)).messages[1]["content"])
         assert "Message 0" in record and "[Coder]: The tide" in record

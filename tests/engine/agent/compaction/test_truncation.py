@@ -68,7 +68,7 @@ async def test_turn_larger_than_the_window_still_leaves_the_request_of_the_user(
         narrow(engine)
         engine.services.settings.set("summarise_at", 0)
         ended = await engine.watcher.end((await engine.start("Look into the harbour")).id)
-        assert ended.status == "completed"
+        assert ended.activity.status == "completed"
         assert max(map(size, engine.model.requests)) < WINDOW
         assert all("Look into the harbour" in contents(request) for request in engine.model.requests)
         after = engine.model.requests[2].messages
@@ -93,7 +93,7 @@ async def test_kept_message_stays_when_the_oldest_are_left_out(tmp_path: Path) -
         keep = ConversationChangeParams(conversation_id=first.conversation_id, keep_node_id=kept.id)
         await engine.stores.session.call(CONVERSATION_CHANGE, keep)
         ended = await parts.watcher.end((await parts.start("Go on", conversation_id=first.conversation_id)).id)
-        assert ended.status == "completed" and any("left out" in text for text in warnings(parts))
+        assert ended.activity.status == "completed" and any("left out" in text for text in warnings(parts))
         assert all(any("is Ebb." in text for text in contents(request)) for request in parts.model.requests)
 
 
@@ -119,7 +119,7 @@ async def test_entry_kept_during_a_task_is_read_from_its_next_turn_on(tmp_path: 
         keep = ConversationChangeParams(conversation_id=talked.conversation_id, keep_node_id=kept.id)
         await engine.stores.session.call(CONVERSATION_CHANGE, keep)
         gate.set()
-        assert (await parts.watcher.end(task.id)).status == "completed"
+        assert (await parts.watcher.end(task.id)).activity.status == "completed"
         sent = [contents(request) for request in parts.model.requests[before:]]
         assert ["Reply 1." in str(texts) for texts in sent] == [False, False, True]
         assert all(texts[1:3] == [SUMMARY, "Message 0"] for texts in sent)

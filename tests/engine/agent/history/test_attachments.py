@@ -116,7 +116,11 @@ async def test_model_that_accepts_no_pictures_is_reported(tmp_path: Path) -> Non
     refused = Reply(status=400, error="Invalid content type. image_url is only supported by certain models.")
     async with engine_parts(tmp_path, ModelServer(replies=[refused])) as engine:
         task = await engine.watcher.end((await engine.start("Look", attachments=(picture(tmp_path),))).id)
-        assert task.error is not None and "does not take pictures" in task.error and "edit the message" in task.error
+        assert (
+            task.outcome.error is not None
+            and "does not take pictures" in task.outcome.error
+            and "edit the message" in task.outcome.error
+        )
 
 
 async def test_invalid_attachment_is_refused_with_a_reason_and_nothing_is_stored(tmp_path: Path) -> None:

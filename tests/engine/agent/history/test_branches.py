@@ -10,7 +10,8 @@ from errand.protocol.agents import Agent, AgentSetHeadParams
 from errand.protocol.blocks import TextBlock
 from errand.protocol.conversations import Node
 from errand.protocol.events import AgentUpdate, TaskUpdate
-from errand.protocol.tasks import Task, TaskRetryParams, TaskStartParams
+from errand.protocol.tasks.methods import TaskRetryParams, TaskStartParams
+from errand.protocol.tasks.task import Task, replace_fields
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.model_replies import DONE, shell
 from tests.support.model_server import ModelServer, Reply
@@ -101,8 +102,8 @@ async def test_retried_reply_becomes_a_sibling_and_adds_no_message(tmp_path: Pat
         again = await retry(engine, reply, "mine")
         (sibling,) = engine.watcher.nodes()[2:]
         assert (sibling.role, sibling.parent_id, sibling.task_id) == ("assistant", message.id, "mine")
-        kept = ("prompt", "model", "api_base", "approve", "mode", "thinking_level", "max_turns", "budget_usd")
-        assert [getattr(again, name) for name in kept] == [getattr(first, name) for name in kept]
+        assert (again.request, again.budget) == (first.request, first.budget)
+        assert (again.options.approve, again.options.mode) == (first.options.approve, first.options.mode)
         assert asked(engine, 1) == ["first"]
         assert await branch(engine, again) == ["first", "Two."]
         assert await engine.services.runner.retry(TaskRetryParams(node_id=reply.id, task_id="mine")) == again
@@ -124,7 +125,7 @@ async def test_failed_reply_can_be_retried(tmp_path: Path) -> None:
     ) as engine:
         await say(engine, "first")
         again = await retry(engine, engine.watcher.nodes()[1])
-        assert (again.status, await branch(engine, again)) == ("completed", ["first", "Two."])
+        assert (again.activity.status, await branch(engine, again)) == ("completed", ["first", "Two."])
 
 
 async def test_only_replies_can_be_retried(tmp_path: Path) -> None:
@@ -142,7 +143,7 @@ async def test_only_replies_can_be_retried(tmp_path: Path) -> None:
 async def test_no_branch_starts_while_the_agent_works(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(turns=[shell("sleep 60")])) as engine:
         started = await engine.start()
-        await engine.watcher.task(started.id, lambda task: task.status == "tool_executing")
+        await engine.watcher.task(started.id, lambda task: task.activity.status == "tool_executing")
         message, reply = engine.watcher.nodes()[:2]
         agent = await agent_of(engine, started)
         with pytest.raises(AgentBusy):
@@ -186,12 +187,12 @@ async def test_an_interrupted_task_is_resumed_on_its_own_branch_only(tmp_path: P
         first = await say(engine, "first")
         message = engine.watcher.nodes()[0]
         started = await engine.start("second", conversation_id=first.conversation_id)
-        await engine.watcher.task(started.id, lambda task: task.status == "tool_executing")
+        await engine.watcher.task(started.id, lambda task: task.activity.status == "tool_executing")
     async with engine_parts(tmp_path, ModelServer(turns=[DONE, DONE, DONE])) as engine:
         stored = await engine.services.database.tasks.get(started.id)
         assert stored is not None
         engine.services.keys.allow_address("openai_compatible", engine.model.url)
-        engine.services.log.publish(TaskUpdate(task=msgspec.structs.replace(stored, api_base=engine.model.url)))
+        engine.services.log.publish(TaskUpdate(task=replace_fields(stored, api_base=engine.model.url)))
         agent = await agent_of(engine, started)
         agents, runner = engine.services.agents, engine.services.runner
         left = await agents.set_head(AgentSetHeadParams(agent_id=agent.id, node_id=message.id, version=agent.version))
@@ -200,4 +201,4 @@ async def test_an_interrupted_task_is_resumed_on_its_own_branch_only(tmp_path: P
         assert agent.head_id is not None
         await agents.set_head(AgentSetHeadParams(agent_id=agent.id, node_id=agent.head_id, version=left.version))
         await runner.resume(started.id)
-        assert (await engine.watcher.end(started.id)).summary == "all done"
+        assert (await engine.watcher.end(started.id)).outcome.summary == "all done"

@@ -8,7 +8,8 @@ import pytest
 
 from errand.engine.permissions.policy import PLAN_MODE
 from errand.protocol.asks import Ask, AskAnswerParams
-from errand.protocol.tasks import ApproveMode, Task
+from errand.protocol.tasks.groups import ApproveMode
+from errand.protocol.tasks.task import Task
 from errand.system.paths import Paths
 from tests.support.engine_parts import EngineParts, crash, engine_parts
 from tests.support.model_replies import DONE, results, shell
@@ -57,7 +58,7 @@ async def test_a_mode_that_is_taken_back_at_once_lets_nothing_run(tmp_path: Path
         task = await engine.start(approve="ask")
         first = await engine.watcher.ask(task.id)
         await asyncio.gather(change(engine, task, "all"), change(engine, task, "ask"))
-        await engine.watcher.task(task.id, lambda task: task.ask_id not in (None, first.id))
+        await engine.watcher.task(task.id, lambda task: task.activity.ask_id not in (None, first.id))
         assert not (engine.workspace / "a").exists()
 
 
@@ -76,7 +77,7 @@ async def test_plan_mode_denies_a_write_and_a_command_but_runs_what_only_looks(t
         task = await engine.start(approve="plan", attended=True)
         ask = await engine.watcher.ask(task.id)
         await engine.services.asks.answer(AskAnswerParams(ask_id=ask.id, text="blue"), "me")
-        assert (await engine.watcher.end(task.id)).completion == "declared"
+        assert (await engine.watcher.end(task.id)).outcome.completion == "declared"
         written, touched, listed, answered, _ = texts(engine)
         assert written.startswith(f"Not allowed: {PLAN_MODE}") and touched.startswith(f"Not allowed: {PLAN_MODE}")
         assert (listed, answered) == ("notes", "blue")
@@ -96,7 +97,7 @@ async def test_a_mode_that_allows_what_waits_settles_it(tmp_path: Path) -> None:
         assert (settled.allowed, settled.settled_by, settled.answered_by) == (True, "mode", "window")
         await change(engine, task, "all")
         ended = await engine.watcher.end(task.id)
-        assert (ended.status, ended.approve) == ("completed", "all")
+        assert (ended.activity.status, ended.options.approve) == ("completed", "all")
         assert (engine.workspace / "made").exists() and (engine.workspace / "other").exists()
 
 
@@ -148,10 +149,14 @@ async def test_the_mode_belongs_to_the_conversation(tmp_path: Path) -> None:
         await engine.watcher.end(followed.id)
         headless = await engine.start(approve="never", conversation_id=first.conversation_id)
         await engine.watcher.end(headless.id)
-        assert (followed.approve, headless.approve, await mode_of(engine, first)) == ("edits", "never", "edits")
+        assert (followed.options.approve, headless.options.approve, await mode_of(engine, first)) == (
+            "edits",
+            "never",
+            "edits",
+        )
         chosen = await engine.start(approve="plan", conversation_id=first.conversation_id)
         await engine.watcher.end(chosen.id)
-        assert (chosen.approve, await mode_of(engine, first)) == ("plan", "plan")
+        assert (chosen.options.approve, await mode_of(engine, first)) == ("plan", "plan")
         assert await mode_of(engine, await engine.start(approve=None)) == "ask"
 
 
@@ -170,7 +175,7 @@ async def test_a_resumed_task_has_the_mode_that_was_chosen(tmp_path: Path, befor
         await engine.services.asks.answer(AskAnswerParams(ask_id=ask.id, text="blue"), "me")
         await engine.services.runner.resume(task.id)
         ended = await engine.watcher.end(task.id)
-        assert (ended.approve, await mode_of(engine, task)) == ("plan", "plan")
+        assert (ended.options.approve, await mode_of(engine, task)) == ("plan", "plan")
         assert f"Not allowed: {PLAN_MODE}" in texts(engine)[1]
         assert not (tmp_path / "workspace" / "made").exists()
     assert "## Plan mode" in str(engine.model.requests[-1].messages)
@@ -186,7 +191,7 @@ async def test_an_ask_of_an_interrupted_task_is_settled_by_a_new_mode(tmp_path: 
         await change(engine, task, "all")
         assert (await stored(engine, ask)).allowed
         await engine.services.runner.resume(task.id)
-        assert (await engine.watcher.end(task.id)).status == "completed"
+        assert (await engine.watcher.end(task.id)).activity.status == "completed"
         assert (tmp_path / "workspace" / "made").exists()
 
 
@@ -206,7 +211,7 @@ async def test_a_question_that_nobody_answers_in_time_returns_unanswered(tmp_pat
     async with engine_parts(tmp_path, ModelServer(turns=[QUESTION, DONE])) as engine:
         engine.services.settings.set("ask_timeout", 0.002)
         task = await engine.start(attended=True)
-        assert (await engine.watcher.end(task.id)).status == "completed"
+        assert (await engine.watcher.end(task.id)).activity.status == "completed"
         (told, _) = results(engine.watcher.nodes())
         assert (told.is_error, told.summary) == (True, "not answered")
         assert told.text.startswith("Not answered: nobody answered within 0.002 min.")
@@ -216,7 +221,7 @@ async def test_a_limit_that_nobody_raises_in_time_ends_the_task(tmp_path: Path) 
     async with engine_parts(tmp_path, ModelServer(turns=[shell("ls"), shell("ls"), DONE])) as engine:
         engine.services.settings.set("ask_timeout", 0.002)
         task = await engine.start(attended=True, max_turns=1)
-        assert (await engine.watcher.end(task.id)).stop_reason == "iteration_limit"
+        assert (await engine.watcher.end(task.id)).outcome.stop_reason == "iteration_limit"
 
 
 async def test_the_time_of_an_ask_goes_on_while_no_engine_runs(tmp_path: Path) -> None:

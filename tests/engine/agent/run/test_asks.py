@@ -19,8 +19,8 @@ async def test_a_question_waits_for_its_first_answer_and_the_model_reads_it(tmp_
         started = await engine.start()
         waiting = await engine.watcher.ask(started.id)
         assert (waiting.kind, waiting.text, waiting.choices) == ("question", "Which colour?", ("red", "blue"))
-        status = await engine.watcher.task(started.id, lambda task: task.status == "waiting_user")
-        assert status.ask_id == waiting.id
+        status = await engine.watcher.task(started.id, lambda task: task.activity.status == "waiting_user")
+        assert status.activity.ask_id == waiting.id
         first, second = await asyncio.gather(
             engine.services.asks.answer(AskAnswerParams(ask_id=waiting.id, text="blue"), "window"),
             engine.services.asks.answer(AskAnswerParams(ask_id=waiting.id, text="red"), "phone"),
@@ -44,7 +44,7 @@ async def test_a_question_too_long_to_be_shown_is_not_asked(tmp_path: Path, aske
     turns = [Reply(calls=(Call("ask_user", asked),), piece_length=1_000_000), DONE]
     async with engine_parts(tmp_path, ModelServer(turns=turns)) as engine:
         started = await engine.start(attended=True)
-        assert (await engine.watcher.end(started.id)).status == "completed"
+        assert (await engine.watcher.end(started.id)).activity.status == "completed"
         told, _ = results(engine.watcher.nodes())
     assert told.is_error and "It was not asked." in told.text
 
@@ -98,7 +98,7 @@ async def test_allowed_command_needs_approval_again_unless_it_is_remembered(tmp_
         second = await engine.watcher.ask(started.id)
         remember = AskAnswerParams(ask_id=second.id, allow=True, remember="conversation")
         await engine.services.asks.answer(remember, "me")
-        assert (await engine.watcher.end(started.id)).status == "completed"
+        assert (await engine.watcher.end(started.id)).activity.status == "completed"
         (grant,) = await engine.services.database.grants.valid()
         folder = str(engine.workspace)
         assert grant.call == GrantedCall(operation="run", command="touch made.txt", working_dir=folder)
@@ -119,7 +119,7 @@ async def test_workspace_grant_settles_only_equal_asks_that_wait_in_the_workspac
         remember = AskAnswerParams(ask_id=asks[0].id, allow=True, remember="workspace")
         await engine.services.asks.answer(remember, "me")
         for task in tasks[:2]:
-            assert (await engine.watcher.end(task.id)).status == "completed"
+            assert (await engine.watcher.end(task.id)).activity.status == "completed"
         second = await engine.services.database.asks.get(asks[1].id)
         assert second is not None
         assert (second.status, second.allowed, second.remember, second.answered_by) == ("answered", True, "once", "me")

@@ -74,7 +74,7 @@ async def test_a_host_that_was_allowed_everywhere_is_listed_and_open_to_every_to
             ask = await engine.watcher.ask(first.id)
             assert ask.approval is not None and ask.approval.address == url
             await allow(engine, ask, "host", "user")
-            assert (await engine.watcher.end(first.id)).status == "completed"
+            assert (await engine.watcher.end(first.id)).activity.status == "completed"
             assert ["a page" in result.text for result in results(engine.watcher.nodes())[:2]] == [True, True]
             (grant,) = services.grants.all()
             host = url.removeprefix("http://").rstrip("/")
@@ -123,7 +123,7 @@ async def test_host_that_is_denied_while_a_command_runs_is_closed_to_it_from_the
             rule = GrantDraft(decision="deny", call=GrantedCall(host=HOST), scope="user")
             services.grants.add(await draft_grant(rule, services.database))
             (engine.workspace / "go").touch()
-            assert (await engine.watcher.end(task.id)).status == "completed"
+            assert (await engine.watcher.end(task.id)).activity.status == "completed"
             said = results(engine.watcher.nodes())[0].text
             assert said.count("a page") == 1 and said.count(f"Errand does not connect to {HOST}:") == 2
             assert f"you denied {HOST}" in said

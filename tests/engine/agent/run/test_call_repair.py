@@ -9,7 +9,7 @@ from errand.engine.models.reply.builder import ReplyBuilder
 from errand.protocol.asks import AskAnswerParams
 from errand.protocol.base import JsonObject, JsonValue
 from errand.protocol.blocks import ToolCallBlock
-from errand.protocol.tasks import TaskStartParams
+from errand.protocol.tasks.methods import TaskStartParams
 from tests.support.engine_parts import engine_parts
 from tests.support.mcp_servers import stored
 from tests.support.model_replies import DONE, results

@@ -6,7 +6,7 @@ import pytest
 
 from errand.engine.sandbox.detection import find_sandbox
 from errand.protocol.asks import AskAnswerParams
-from errand.protocol.tasks import NetworkMode
+from errand.protocol.tasks.groups import NetworkMode
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.model_replies import DONE, shell
 from tests.support.model_server import ModelServer
@@ -57,8 +57,8 @@ async def test_the_option_of_the_conversation_decides_about_its_next_tasks(
     async with engine_parts(tmp_path, ModelServer(turns=[shell("true"), DONE, shell(_CURL), DONE])) as engine:
         first = await engine.watcher.end((await engine.start(network=mode)).id)
         conversation = await engine.services.database.conversations.get(first.conversation_id)
-        assert conversation is not None and (conversation.network, first.network) == (mode, mode)
+        assert conversation is not None and (conversation.network, first.request.network) == (mode, mode)
         second = await engine.start(conversation_id=first.conversation_id)
-        assert (await engine.watcher.end(second.id)).network == mode
+        assert (await engine.watcher.end(second.id)).request.network == mode
         texts = str([request.messages[-1]["content"] for request in engine.model.requests])
         assert (_THERE in texts) is has

@@ -38,12 +38,15 @@ async def test_tasks_pause_on_a_full_disk_and_continue_when_there_is_space(
                 await asyncio.wait_for(request.served.wait(), 5)
             await held(engine.services.database.health)
             shown = engine.services.runner.running.shown()
-            assert [task.status for task in shown] == ["paused"] * 2
-            assert all("disk is full" in task.activity and "Make at least 100 MB" in task.activity for task in shown)
+            assert [task.activity.status for task in shown] == ["paused"] * 2
+            assert all(
+                "disk is full" in task.activity.detail and "Make at least 100 MB" in task.activity.detail
+                for task in shown
+            )
             assert not (engine.workspace / "made.txt").exists()
             assert len(engine.model.requests) == 2
         ended = [await engine.watcher.end(task.id) for task in started]
-        assert [(task.status, task.summary) for task in ended] == [("completed", "Done.")] * 2
+        assert [(task.activity.status, task.outcome.summary) for task in ended] == [("completed", "Done.")] * 2
         assert (engine.workspace / "made.txt").read_text() == "once\n" * 2
         assert engine.services.database.health.conditions == ()
 
@@ -59,7 +62,7 @@ async def test_no_model_is_called_before_the_intent_is_stored(tmp_path: Path) ->
             with pytest.raises(TimeoutError):
                 await engine.model.request(1, 0.3)
         await engine.model.request(1)
-        assert (await engine.watcher.end(task.id)).status == "completed"
+        assert (await engine.watcher.end(task.id)).activity.status == "completed"
 
 
 async def test_messages_sent_while_the_disk_was_full_are_saved_later_as_one_branch(tmp_path: Path) -> None:
@@ -79,7 +82,7 @@ async def test_messages_sent_while_the_disk_was_full_are_saved_later_as_one_bran
         assert TextBlock(text="Half way.") in path[1].blocks
         assert path[-1].blocks == (TextBlock(text="There."),)
         second = await engine.start("What was it?", conversation_id=started.conversation_id)
-        assert (await engine.watcher.end(second.id)).summary == "I remember."
+        assert (await engine.watcher.end(second.id)).outcome.summary == "I remember."
         assert "Remember seven." in str(engine.model.requests[2].messages)
 
 
@@ -90,9 +93,9 @@ async def test_task_can_be_stopped_while_nothing_can_be_saved(tmp_path: Path) ->
         await engine.model.request(0)
         with full_disk(engine.services.paths.database):
             stopped = await engine.services.runner.stop(started.id, "the test")
-            assert stopped.stopping
+            assert stopped.activity.stopping
             await held(engine.services.database.health)
-        assert (await engine.watcher.end(started.id)).status == "cancelled"
+        assert (await engine.watcher.end(started.id)).activity.status == "cancelled"
 
 
 async def test_engine_shuts_down_while_the_end_of_a_task_cannot_be_saved(tmp_path: Path) -> None:
@@ -108,4 +111,4 @@ async def test_engine_shuts_down_while_the_end_of_a_task_cannot_be_saved(tmp_pat
     blocked.__exit__(None, None, None)
     async with engine_parts(tmp_path, ModelServer()) as engine:
         task = await engine.services.database.tasks.get(started.id)
-        assert task is not None and task.status == "interrupted"
+        assert task is not None and task.activity.status == "interrupted"

@@ -33,7 +33,7 @@ async def intents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Call) -
     async with engine_parts(tmp_path, ModelServer(replies=[Reply(calls=(call,)), DONE])) as engine:
         (engine.workspace / "there.txt").write_text("words\n")
         task = await engine.start()
-        assert (await engine.watcher.end(task.id)).status == "completed"
+        assert (await engine.watcher.end(task.id)).activity.status == "completed"
     return found[:3]  # the last call ends the task
 
 

@@ -20,7 +20,7 @@ from errand.engine.storage.records.executions import ExecutionStart
 from errand.protocol.asks import Ask, AskAnswerParams, Grant, GrantDecision, GrantDraft, GrantedCall, Remember
 from errand.protocol.base import JsonObject
 from errand.protocol.events import GrantUpdate
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.model_replies import DONE, results, shell
 from tests.support.model_server import Call, ModelServer, Reply
@@ -58,8 +58,10 @@ async def asked_about(engine: EngineParts, task_id: str) -> list[str]:
 
 async def settled_or_done(engine: EngineParts, task_id: str) -> bool:
     """True if the task ended without a further ask."""
-    task = await engine.watcher.task(task_id, lambda task: task.ended_at is not None or task.status == "waiting_user")
-    return task.ended_at is not None
+    task = await engine.watcher.task(
+        task_id, lambda task: task.outcome.ended_at is not None or task.activity.status == "waiting_user"
+    )
+    return task.outcome.ended_at is not None
 
 
 def rule(decision: GrantDecision, call: GrantedCall, tool: str = "") -> GrantDraft:
@@ -109,7 +111,7 @@ async def test_an_expired_grant_covers_nothing_and_is_still_listed(tmp_path: Pat
         started = await engine.start(approve="ask")
         await allow(engine, await engine.watcher.ask(started.id), "prefix", expires_s=1e-6)
         await engine.watcher.until(lambda: len(results(engine.watcher.nodes())) == 1)
-        await engine.watcher.task(started.id, lambda task: task.status == "waiting_user")
+        await engine.watcher.task(started.id, lambda task: task.activity.status == "waiting_user")
         assert await asked_about(engine, started.id) == ["touch a", "touch b"]
         (grant,) = await engine.services.database.grants.valid()
         assert grant.expires_at is not None and grant.expires_at <= datetime.now(UTC)
@@ -140,7 +142,7 @@ async def test_a_new_grant_settles_the_waiting_asks_that_it_covers(tmp_path: Pat
             asks.append(await engine.watcher.ask(tasks[-1].id))
         await allow(engine, asks[0], "prefix")
         for task in tasks[:2]:
-            assert (await engine.watcher.end(task.id)).status == "completed"
+            assert (await engine.watcher.end(task.id)).activity.status == "completed"
         second = await engine.services.database.asks.get(asks[1].id)
         assert second is not None
         assert (second.allowed, second.remember, second.answered_by, second.settled_by) == (True, "once", "me", "rule")
@@ -434,7 +436,7 @@ async def test_an_answer_to_the_ask_of_an_earlier_engine_gives_what_it_offered(t
         (ask,) = await engine.services.database.asks.waiting()
         await allow(engine, ask, "prefix")
         await engine.services.runner.resume(started.id)
-        assert (await engine.watcher.end(started.id)).status == "completed"
+        assert (await engine.watcher.end(started.id)).activity.status == "completed"
         assert (engine.workspace / "a").exists() and (engine.workspace / "b").exists()
         (grant,) = engine.services.grants.all()
         assert (grant.ask_id, grant.call) == (
@@ -462,7 +464,7 @@ async def test_a_stored_ask_from_before_offers_is_loaded_and_answered(tmp_path: 
             await engine.services.asks.answer(remember, "me")
         await engine.services.asks.answer(AskAnswerParams(ask_id=ask.id, allow=True), "me")
         await engine.services.runner.resume(started.id)
-        assert (await engine.watcher.end(started.id)).status == "completed"
+        assert (await engine.watcher.end(started.id)).activity.status == "completed"
         assert await asked_about(engine, started.id) == ["touch a"]
 
 
@@ -481,6 +483,6 @@ async def test_an_offer_that_the_policy_does_not_make_is_not_remembered(tmp_path
         (ask,) = await engine.services.database.asks.waiting()
         await allow(engine, ask, "prefix", "user")
         await engine.services.runner.resume(started.id)
-        assert (await engine.watcher.end(started.id)).status == "completed"
+        assert (await engine.watcher.end(started.id)).activity.status == "completed"
         assert (engine.workspace / "a").exists(), "the call itself was allowed"
         assert await engine.services.database.grants.all() == ()

@@ -10,7 +10,7 @@ from errand.protocol.asks import AskAnswerParams, ReachedLimit
 from errand.protocol.blocks import NoticeBlock
 from errand.protocol.conversations import Node
 from errand.protocol.notices import LimitReached
-from errand.protocol.tasks import Allowance, ApproveMode
+from errand.protocol.tasks.groups import Allowance, ApproveMode
 from errand.protocol.usage import Usage
 from errand.text.notice_text import notice_text, share_text
 from tests.support.engine_parts import engine_parts
@@ -47,7 +47,7 @@ def test_usage_without_a_limit_is_never_near() -> None:
 async def test_near_limit_is_reported_once(tmp_path: Path, approve: ApproveMode, attended: bool, end: str) -> None:
     async with engine_parts(tmp_path, ModelServer(turns=[*_updates(9), DONE])) as engine:
         task = await engine.watcher.end((await engine.start(max_turns=10, approve=approve, attended=attended)).id)
-        assert (task.status, task.near) == ("completed", ("turns",))
+        assert (task.activity.status, task.budget.near) == ("completed", ("turns",))
         assert _warnings(engine.watcher.nodes()) == [f"Used 8 of 10 turns. The task {end} at the limit."]
 
 
@@ -57,7 +57,7 @@ async def test_raised_limit_is_reported_again_when_it_is_near_again(tmp_path: Pa
         ask = await engine.watcher.ask(started.id)
         await engine.services.asks.answer(AskAnswerParams(ask_id=ask.id, allow=True), "me")
         await engine.watcher.end(started.id)
-        near_at = [task.near for task in engine.watcher.tasks(started.id) if task.step_count == 6]
+        near_at = [task.budget.near for task in engine.watcher.tasks(started.id) if task.progress.step_count == 6]
         assert near_at[-1] == ()
         told = [text.partition(".")[0] for text in _warnings(engine.watcher.nodes())]
         assert told == ["Used 4 of 5 turns", "Used 8 of 10 turns"]
@@ -79,14 +79,21 @@ async def test_token_limit_can_be_raised_to_a_chosen_number(tmp_path: Path) -> N
         answer = await asks.answer(AskAnswerParams(ask_id=ask.id, allow=True, amount=100_000), "me")
         assert (answer.won, answer.ask.amount) == (True, 100_000)
         ended = await engine.watcher.end(started.id)
-        assert (ended.status, ended.allowance) == ("completed", Allowance(turns=50, minutes=30, tokens=100_000))
+        assert (ended.activity.status, ended.budget.allowance) == (
+            "completed",
+            Allowance(turns=50, minutes=30, tokens=100_000),
+        )
 
 
 async def test_unattended_task_ends_at_its_token_limit(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(turns=[*_updates(4), DONE])) as engine:
         engine.services.settings.set("max_tokens", 300)
         task = await engine.watcher.end((await engine.start()).id)
-        assert (task.status, task.stop_reason, task.step_count) == ("cancelled", "token_limit", 3)
+        assert (task.activity.status, task.outcome.stop_reason, task.progress.step_count) == (
+            "cancelled",
+            "token_limit",
+            3,
+        )
         notice = NoticeBlock(kind="limit", data=LimitReached(limit="tokens", value=300))
         assert engine.watcher.nodes()[-1].blocks == (notice,)
 

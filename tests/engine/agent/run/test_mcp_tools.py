@@ -12,7 +12,7 @@ from errand.protocol.agents import Personality
 from errand.protocol.asks import AskAnswerParams, GrantDraft, GrantedCall, Remember
 from errand.protocol.events import GrantUpdate, McpUpdate, PersonalityUpdate
 from errand.protocol.servers import McpTrustParams
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.mcp_servers import command, stored
 from tests.support.model_replies import DONE, results
@@ -241,7 +241,7 @@ async def test_a_server_that_does_not_start_leaves_a_remark_and_the_task_goes_on
         has(engine, stored("bad", "dies"), stored())
         task = await engine.start(mode="chat")
         ended = await engine.watcher.end(task.id)
-        assert ended.status == "completed" and "test__echo" in offered(engine)
+        assert ended.activity.status == "completed" and "test__echo" in offered(engine)
         assert any("bad is not available" in str(node.blocks) for node in engine.watcher.nodes())
 
 

@@ -9,7 +9,8 @@ from errand.engine.core.messages import AssistantMessage, Text, Thinking, ToolCa
 from errand.engine.models.base import ToolDefinition
 from errand.protocol.blocks import NoticeBlock
 from errand.protocol.notices import MissingAnswer, NoAnswer
-from errand.protocol.tasks import Task, TaskMode
+from errand.protocol.tasks.groups import TaskMode
+from errand.protocol.tasks.task import Task
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.model_replies import DONE, SHELL, shell
 from tests.support.model_server import ModelServer, Reply
@@ -118,7 +119,11 @@ async def test_after_two_such_replies_the_task_ends_as_not_done(
     server = ModelServer(replies=[reply, reply, DONE])
     async with engine_parts(tmp_path, server) as engine:
         task = await ended(engine, mode=mode)
-        assert (task.stop_reason, task.completion, task.decided) == ("completed", "no_answer", None)
+        assert (task.outcome.stop_reason, task.outcome.completion, task.options.decided) == (
+            "completed",
+            "no_answer",
+            None,
+        )
         assert NoAnswer(why=why) in notices(engine)
     assert len(server.requests) == 2
     assert "Your last reply was no answer" in str(server.requests[1].messages[-1]["content"])
@@ -131,5 +136,9 @@ async def test_a_model_that_then_goes_on_is_successful(tmp_path: Path, reply: Re
     replies = [reply, shell("true"), reply, Reply(text="It is done.")]
     async with engine_parts(tmp_path, ModelServer(replies=replies)) as engine:
         task = await ended(engine)
-        assert (task.completion, task.decided, task.summary) == ("replied", "task", "It is done.")
+        assert (task.outcome.completion, task.options.decided, task.outcome.summary) == (
+            "replied",
+            "task",
+            "It is done.",
+        )
         assert notices(engine) == []

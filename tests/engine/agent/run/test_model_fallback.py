@@ -6,7 +6,7 @@ import pytest
 
 from errand.engine.models.recovery.retry import RetryPolicy
 from errand.protocol.blocks import NoticeBlock
-from errand.protocol.tasks import TaskStartParams
+from errand.protocol.tasks.methods import TaskStartParams
 from errand.protocol.usage import UsageReportParams
 from errand.text.notice_text import notice_text
 from tests.support.engine_parts import engine_parts
@@ -36,7 +36,7 @@ async def test_unenforceable_budget_of_a_fallback_model_is_reported_once(
             task = await engine.watcher.end((await engine.services.runner.start(params)).id)
             nodes = engine.watcher.nodes()
     told = [notice_text(block) for node in nodes for block in node.blocks if isinstance(block, NoticeBlock)]
-    assert task.status == "completed"
+    assert task.activity.status == "completed"
     assert [text for text in told if "price" in text] == [
         "The price of openai_compatible/free is unknown, so the budget has no effect. "
         "Only turns and minutes limit this task."
@@ -53,7 +53,11 @@ async def test_reply_names_the_fallback_model_and_a_notice_gives_the_reason(tmp_
             task = await engine.watcher.end((await engine.start()).id)
             nodes = engine.watcher.nodes()
             report = await engine.services.database.usage.report(UsageReportParams())
-    assert (task.status, task.summary, task.model) == ("completed", "It said hi.", "openai_compatible/test-model")
+    assert (task.activity.status, task.outcome.summary, task.request.model) == (
+        "completed",
+        "It said hi.",
+        "openai_compatible/test-model",
+    )
     assert [node.model for node in nodes if node.role == "assistant"] == ["ollama/second", "ollama/second"]
     notices = [block for node in nodes for block in node.blocks if isinstance(block, NoticeBlock)]
     assert [notice.kind for notice in notices] == ["model"]

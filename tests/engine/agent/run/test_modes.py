@@ -9,7 +9,9 @@ import pytest
 from errand.engine.agent.run.stop_policy import detect_mode
 from errand.engine.core.errors import IllegalMove, NotFound
 from errand.engine.core.messages import AssistantMessage, Text, ToolCall
-from errand.protocol.tasks import DecidedMode, Task, TaskSetModeParams
+from errand.protocol.tasks.groups import DecidedMode
+from errand.protocol.tasks.methods import TaskSetModeParams
+from errand.protocol.tasks.task import Task
 from tests.support.engine_parts import EngineParts, crash, engine_parts
 from tests.support.model_replies import DONE, shell
 from tests.support.model_server import Call, ModelServer, Reply
@@ -46,11 +48,13 @@ async def test_only_the_first_reply_decides_the_mode(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, server) as engine:
         answered = await engine.watcher.end((await engine.start("2+2?")).id)
         worked = await engine.watcher.end((await engine.start("count")).id)
-        assert [(task.mode, task.decided, task.step_count) for task in (answered, worked)] == [
+        assert [(task.options.mode, task.options.decided, task.progress.step_count) for task in (answered, worked)] == [
             ("auto", "chat", 1),
             ("auto", "task", 2),
         ]
-        shown_at_work = [task.decided for task in engine.watcher.tasks(worked.id) if task.status == "tool_executing"]
+        shown_at_work = [
+            task.options.decided for task in engine.watcher.tasks(worked.id) if task.activity.status == "tool_executing"
+        ]
         assert shown_at_work == ["task"]
 
 
@@ -59,7 +63,7 @@ async def test_chosen_mode_is_not_changed(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, server) as engine:
         chat = await engine.watcher.end((await engine.start(mode="chat")).id)
         task = await engine.watcher.end((await engine.start(mode="task")).id)
-        assert (chat.decided, task.decided) == (None, None)
+        assert (chat.options.decided, task.options.decided) == (None, None)
 
 
 async def test_task_changed_to_a_chat_is_told_after_its_turn_and_ends_with_its_answer(tmp_path: Path) -> None:
@@ -70,10 +74,14 @@ async def test_task_changed_to_a_chat_is_told_after_its_turn_and_ends_with_its_a
         started = await engine.start()
         await server.request(1)
         taken = await set_mode(engine, started.id, "chat")
-        assert (taken.mode, taken.decided) == ("chat", "chat")
+        assert (taken.options.mode, taken.options.decided) == ("chat", "chat")
         gate.set()
         ended = await engine.watcher.end(started.id)
-        assert (ended.summary, ended.stop_reason, ended.mode) == ("Then: 4.", "completed", "chat")
+        assert (ended.outcome.summary, ended.outcome.stop_reason, ended.options.mode) == (
+            "Then: 4.",
+            "completed",
+            "chat",
+        )
         assert "begin no further work" in str(server.requests[2].messages[-1]["content"])
 
 
@@ -86,7 +94,7 @@ async def test_chat_changed_to_a_task_continues_until_it_reports_completion(tmp_
         await set_mode(engine, started.id, "task")
         gate.set()
         ended = await engine.watcher.end(started.id)
-        assert (ended.summary, ended.step_count) == ("all done", 3)
+        assert (ended.outcome.summary, ended.progress.step_count) == ("all done", 3)
 
 
 async def test_completion_tool_is_refused_in_a_chat_with_advice(tmp_path: Path) -> None:
@@ -96,7 +104,7 @@ async def test_completion_tool_is_refused_in_a_chat_with_advice(tmp_path: Path) 
         with pytest.raises(IllegalMove, match="When it has answered"):
             await set_mode(engine, started.id, "task")
         gate.set()
-        assert (await engine.watcher.end(started.id)).mode == "chat"
+        assert (await engine.watcher.end(started.id)).options.mode == "chat"
 
 
 async def test_ended_chat_continues_as_a_task_once(tmp_path: Path) -> None:
@@ -105,9 +113,9 @@ async def test_ended_chat_continues_as_a_task_once(tmp_path: Path) -> None:
         chat = await engine.watcher.end((await engine.start("does it run?")).id)
         first = await set_mode(engine, chat.id, "task", "task_next")
         again = await set_mode(engine, chat.id, "task", "task_next")
-        assert (first.id, again.id, first.mode) == ("task_next", "task_next", "task")
+        assert (first.id, again.id, first.options.mode) == ("task_next", "task_next", "task")
         ended = await engine.watcher.end(first.id)
-        assert (ended.summary, ended.conversation_id, ended.agent_id) == (
+        assert (ended.outcome.summary, ended.conversation_id, ended.agent_id) == (
             "all done",
             chat.conversation_id,
             chat.agent_id,
@@ -149,6 +157,6 @@ async def test_decided_mode_survives_a_restart_and_can_be_changed_while_interrup
     shutil.copytree(tmp_path / "before" / "workspace", after / "workspace", dirs_exist_ok=True)
     async with engine_parts(after, ModelServer(replies=[Reply(text="Not yet."), DONE])) as engine:
         found = await engine.services.database.tasks.get(started.id)
-        assert found is not None and (found.status, found.decided) == ("interrupted", "task")
+        assert found is not None and (found.activity.status, found.options.decided) == ("interrupted", "task")
         taken = await set_mode(engine, started.id, "task")
-        assert (taken.status, taken.mode) == ("interrupted", "task")
+        assert (taken.activity.status, taken.options.mode) == ("interrupted", "task")

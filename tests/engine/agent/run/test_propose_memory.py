@@ -8,7 +8,7 @@ import pytest
 from errand.protocol.base import JsonObject
 from errand.protocol.events import FactUpdate
 from errand.protocol.memory import Fact
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task
 from tests.support.engine_parts import EngineParts, crash, engine_parts
 from tests.support.loop_parts import failure, make_tool_context, tool_of
 from tests.support.model_replies import DONE, results, shell
@@ -46,7 +46,7 @@ async def test_a_proposed_fact_waits_for_a_person_and_knows_where_it_came_from(t
             text="The tests need Docker.",
             status="proposed",
             at=fact.at,
-            folder=task.workspace,
+            folder=task.request.workspace,
             by="Assistant",
             conversation_id=task.conversation_id,
             node_id=called.id,
@@ -104,7 +104,7 @@ async def test_a_proposal_that_a_crash_interrupted_is_stored_once(tmp_path: Path
     later.mkdir()
     async with engine_parts(tmp_path, ModelServer(replies=[propose(TABS), shell("sleep 30")])) as engine:
         task = await engine.start()
-        await engine.watcher.task(task.id, lambda now: now.current_tool == "shell")
+        await engine.watcher.task(task.id, lambda now: now.activity.current_tool == "shell")
         port = crash(engine, later)
         await engine.services.runner.stop(task.id, "me")
         await engine.watcher.end(task.id)

@@ -8,7 +8,7 @@ import pytest
 from errand.protocol.base import JsonObject, JsonValue
 from errand.protocol.blocks import ToolResultBlock
 from errand.protocol.events import ToolOutput
-from errand.protocol.tasks import TaskStartParams
+from errand.protocol.tasks.methods import TaskStartParams
 from errand.protocol.usage import UsageReportParams
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.loop_parts import failure, make_tool_context, tool_of
@@ -70,7 +70,11 @@ async def test_the_call_counts_into_the_task_and_the_day(tmp_path: Path) -> None
         report = await engine.services.database.usage.report(UsageReportParams())
         usages = await engine.services.database.turns.usages(task.id)
         sent = await engine.services.database.turns.sent(task.id)
-    assert (task.usage.input_tokens, task.usage.output_tokens, task.step_count) == (1200, 540, 2)
+    assert (task.progress.usage.input_tokens, task.progress.usage.output_tokens, task.progress.step_count) == (
+        1200,
+        540,
+        2,
+    )
     assert (report.total.usage.input_tokens, report.total.usage.output_tokens) == (1200, 540)
     assert sorted(usage.input_tokens for usage in usages) == [100, 100, 1000]
     assert sent is not None and sent.turn == 2
@@ -98,8 +102,8 @@ async def test_the_growing_answer_is_shown_and_a_stop_ends_it_at_once(tmp_path: 
         await server.asked[0].gone.wait()
         (shown,) = [one.text for one in engine.watcher.deltas if isinstance(one, ToolOutput)]
     assert "Once upon a time".startswith(shown) and shown
-    assert task.status == "cancelled"
-    assert task.usage.estimated, "what was stopped is counted too"
+    assert task.activity.status == "cancelled"
+    assert task.progress.usage.estimated, "what was stopped is counted too"
 
 
 @pytest.mark.parametrize("status", [400, 401])
@@ -187,8 +191,8 @@ async def test_the_cost_is_shown_and_a_budget_bounds_the_calls(tmp_path: Path) -
         task = await engine.watcher.end((await engine.services.runner.start(params)).id)
         (result,) = results(engine.watcher.nodes())
     assert result.summary == "1,500 tokens, $2.0000"
-    assert task.stop_reason == "budget_limit"
-    assert task.usage.cost_usd == pytest.approx(2.14)
+    assert task.outcome.stop_reason == "budget_limit"
+    assert task.progress.usage.cost_usd == pytest.approx(2.14)
 
 
 @pytest.mark.parametrize("budget", [None, 1.0])
@@ -210,7 +214,7 @@ async def test_another_model_is_asked_unless_a_budget_cannot_count_it(tmp_path: 
         task = await engine.watcher.end((await engine.services.runner.start(params)).id)
         (result,) = results(engine.watcher.nodes())
         usage = await engine.services.database.usage.report(UsageReportParams())
-    assert task.error is None
+    assert task.outcome.error is None
     if budget is None:
         assert result.text == "y" and server.asked[0].body["model"] == "other"
         assert {row.key for row in usage.models} == {"openai_compatible/test-model", "openai_compatible/other"}

@@ -23,7 +23,9 @@ from errand.engine.event_log import Frame
 from errand.protocol.blocks import TextBlock
 from errand.protocol.conversations import Node
 from errand.protocol.events import AgentUpdate, ConversationUpdate, Delta, EventRecord
-from errand.protocol.tasks import Queued, Task, TaskMessageParams, TaskQueueChangeParams, TaskQueueRemoveParams
+from errand.protocol.tasks.groups import Queued
+from errand.protocol.tasks.methods import TaskMessageParams, TaskQueueChangeParams, TaskQueueRemoveParams
+from errand.protocol.tasks.task import Task
 from tests.support import records
 from tests.support.engine_parts import EngineParts, branch, crash, engine_parts
 from tests.support.loop_parts import WrittenStream, reply
@@ -60,7 +62,7 @@ async def test_queued_messages_are_stored_and_shown_until_they_are_read(tmp_path
         assert await engine.services.database.tasks.get(started.id) == task
         gate.set()
         ended = await engine.watcher.end(started.id)
-        assert (ended.summary, ended.queue) == ("Followed.", ())
+        assert (ended.outcome.summary, ended.queue) == ("Followed.", ())
         assert said(engine.watcher.nodes()) == ["go", "rather that", "and then this"]
 
 
@@ -78,7 +80,7 @@ async def test_queued_message_with_a_known_id_is_not_queued_twice(tmp_path: Path
         assert texts(once) == texts(again) == [("steer", "rather that")]
     async with engine_parts(tmp_path, ModelServer()) as engine:
         later = await engine.services.runner.messages.add(params, "steer")
-        assert (later.status, texts(later)) == ("interrupted", [("steer", "rather that")])
+        assert (later.activity.status, texts(later)) == ("interrupted", [("steer", "rather that")])
 
 
 async def test_queued_message_can_be_edited_moved_sent_now_and_removed(tmp_path: Path) -> None:
@@ -190,7 +192,7 @@ async def test_queued_messages_survive_a_crash_and_are_read_once(tmp_path: Path)
     replies = [Reply(text="Steered."), Reply(text="Followed.")]
     async with engine_parts(after, ModelServer(replies=replies, port=port)) as engine:
         task = await engine.services.database.tasks.get(started.id)
-        assert task is not None and (task.status, task.queue) == ("interrupted", waiting)
+        assert task is not None and (task.activity.status, task.queue) == ("interrupted", waiting)
         task = await change(engine, waiting[0], started.id, text="and after that")
         assert await engine.services.database.tasks.get(started.id) == task
         await engine.services.runner.resume(started.id)
@@ -244,7 +246,7 @@ async def test_orderly_shutdown_keeps_the_queue_and_does_not_report_it_as_unread
         await engine.say(started.id, "rather that")
         await engine.services.runner.close()
         task = engine.watcher.tasks(started.id)[-1]
-        assert (task.status, texts(task)) == ("interrupted", [("steer", "rather that")])
+        assert (task.activity.status, texts(task)) == ("interrupted", [("steer", "rather that")])
         assert "Not read" not in str(engine.watcher.nodes()[-1].blocks)
 
 

@@ -6,7 +6,6 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from errand.engine.agent.run.rate_limit_wait import RateLimitPolicy, RateLimitWait
@@ -19,7 +18,7 @@ from errand.engine.models.recovery.retry import RetryPolicy
 from errand.protocol.agents import AgentSetHeadParams
 from errand.protocol.blocks import TextBlock
 from errand.protocol.events import AgentUpdate, ConversationUpdate
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task, replace_fields
 from tests.support import records
 from tests.support.engine_parts import EngineParts, branch, crash, engine_parts
 from tests.support.limits import WAIT_LIMIT_S
@@ -37,7 +36,7 @@ LATE = AssistantMessage(stop_reason="error", error="Too much.")
 
 
 def waits(task: Task) -> bool:
-    return task.retry_at is not None and task.status == "paused"
+    return task.activity.retry_at is not None and task.activity.status == "paused"
 
 
 async def waiting(engine: EngineParts, api_key: str | None = "sk-for-this-run-only") -> Task:
@@ -50,13 +49,18 @@ async def test_rate_limited_task_waits_and_continues_by_itself(tmp_path: Path) -
         begun = datetime.now(UTC)
         started = await engine.start()
         held = await engine.watcher.task(started.id, waits)
-        assert held.retry_at is not None
-        assert timedelta(seconds=0.5) < held.retry_at - begun < timedelta(seconds=WAIT_LIMIT_S)
-        assert held.activity.startswith("rate limit until ")
+        assert held.activity.retry_at is not None
+        assert timedelta(seconds=0.5) < held.activity.retry_at - begun < timedelta(seconds=WAIT_LIMIT_S)
+        assert held.activity.detail.startswith("rate limit until ")
         ended = await engine.watcher.end(started.id)
-        assert (ended.status, ended.step_count, ended.retry_at, ended.limited_at) == ("completed", 2, None, None)
+        assert (
+            ended.activity.status,
+            ended.progress.step_count,
+            ended.activity.retry_at,
+            ended.activity.limited_at,
+        ) == ("completed", 2, None, None)
         elapsed_s = (datetime.now(UTC) - begun).total_seconds()
-        assert ended.worked_s <= elapsed_s - 1, "two waits of a second are not its own time"
+        assert ended.activity.worked_s <= elapsed_s - 1, "two waits of a second are not its own time"
         nodes = await branch(engine, started.conversation_id)
         assert [node.status for node in nodes if node.role == "assistant"] == ["complete", "complete"]
 
@@ -64,9 +68,9 @@ async def test_rate_limited_task_waits_and_continues_by_itself(tmp_path: Path) -
 async def test_try_now_ends_the_wait(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(replies=[HOUR, DONE])) as engine:
         held = await waiting(engine)
-        assert held.activity.startswith("usage limit until ")
+        assert held.activity.detail.startswith("usage limit until ")
         await engine.services.runner.try_now(held.id)
-        assert (await engine.watcher.end(held.id)).status == "completed"
+        assert (await engine.watcher.end(held.id)).activity.status == "completed"
         with pytest.raises(IllegalMove, match="does not wait for a limit"):
             await engine.services.runner.try_now(held.id)
 
@@ -76,7 +80,11 @@ async def test_a_stop_ends_a_waiting_task_at_once(tmp_path: Path) -> None:
         held = await waiting(engine)
         await engine.services.runner.stop(held.id, "me")
         ended = await engine.watcher.end(held.id)
-        assert (ended.status, ended.stop_reason, ended.retry_at) == ("cancelled", "manual_stop", None)
+        assert (ended.activity.status, ended.outcome.stop_reason, ended.activity.retry_at) == (
+            "cancelled",
+            "manual_stop",
+            None,
+        )
         assert len(engine.model.requests) == 1
 
 
@@ -86,13 +94,15 @@ async def test_waiting_task_can_be_paused_and_receives_messages(tmp_path: Path) 
         runner = engine.services.runner
         assert len((await engine.say(held.id, "And be quick")).queue) == 1
         await runner.pause(held.id)
-        paused = await engine.watcher.task(held.id, lambda task: task.activity == "paused")
-        assert paused.retry_at == held.retry_at
+        paused = await engine.watcher.task(held.id, lambda task: task.activity.detail == "paused")
+        assert paused.activity.retry_at == held.activity.retry_at
         await runner.try_now(held.id)
-        await engine.watcher.task(held.id, lambda task: task.status == "paused" and task.retry_at is None)
+        await engine.watcher.task(
+            held.id, lambda task: task.activity.status == "paused" and task.activity.retry_at is None
+        )
         assert len(engine.model.requests) == 1
         await runner.resume(held.id)
-        assert (await engine.watcher.end(held.id)).status == "completed"
+        assert (await engine.watcher.end(held.id)).activity.status == "completed"
         said = [message["content"] for message in engine.model.requests[-1].messages if message["role"] == "user"]
         assert "And be quick" in said
 
@@ -103,10 +113,10 @@ async def test_resume_after_a_pause_continues_the_wait_and_a_second_resume_tries
         runner = engine.services.runner
         await runner.pause(held.id)
         await runner.resume(held.id)
-        again = await engine.watcher.task(held.id, lambda task: task.activity == held.activity)
-        assert again.retry_at == held.retry_at
+        again = await engine.watcher.task(held.id, lambda task: task.activity.detail == held.activity.detail)
+        assert again.activity.retry_at == held.activity.retry_at
         await runner.resume(held.id)
-        assert (await engine.watcher.end(held.id)).status == "completed"
+        assert (await engine.watcher.end(held.id)).activity.status == "completed"
 
 
 @pytest.mark.parametrize("refusals", [[UPDATE, SECOND], [SECOND]])
@@ -122,11 +132,11 @@ async def test_wait_survives_a_killed_engine_and_the_next_one_continues_by_itsel
     async with engine_parts(after, ModelServer(replies=[DONE], port=port), AT_ONCE) as engine:
         task = await engine.services.database.tasks.get(held.id)
         assert task is not None
-        assert (task.status, task.retry_at) == ("interrupted", held.retry_at)
+        assert (task.activity.status, task.activity.retry_at) == ("interrupted", held.activity.retry_at)
         engine.services.runner.resumption.resume_earlier_tasks()
         ended = await engine.watcher.end(held.id)
-        assert (ended.status, ended.step_count) == ("completed", len(refusals))
-        assert datetime.now(UTC) >= (held.retry_at or datetime.max.replace(tzinfo=UTC))
+        assert (ended.activity.status, ended.progress.step_count) == ("completed", len(refusals))
+        assert datetime.now(UTC) >= (held.activity.retry_at or datetime.max.replace(tzinfo=UTC))
         assert len(engine.model.requests) == 1
 
 
@@ -137,10 +147,10 @@ async def test_wait_survives_an_orderly_shutdown(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(replies=[DONE], port=port)) as engine:
         engine.services.runner.resumption.resume_earlier_tasks()
         again = await engine.watcher.task(held.id, waits)
-        assert again.retry_at == held.retry_at
+        assert again.activity.retry_at == held.activity.retry_at
         assert not engine.model.requests
         await engine.services.runner.try_now(held.id)
-        assert (await engine.watcher.end(held.id)).status == "completed"
+        assert (await engine.watcher.end(held.id)).activity.status == "completed"
 
 
 async def test_waiting_task_with_its_own_key_says_that_it_cannot_continue_by_itself(tmp_path: Path) -> None:
@@ -149,10 +159,10 @@ async def test_waiting_task_with_its_own_key_says_that_it_cannot_continue_by_its
         port = int(engine.model.url.split(":")[2].split("/")[0])
     async with engine_parts(tmp_path, ModelServer(replies=[DONE], port=port)) as engine:
         engine.services.runner.resumption.resume_earlier_tasks()
-        left = await engine.watcher.task(held.id, lambda task: "key" in task.activity)
-        assert (left.status, left.retry_at) == ("interrupted", None)
+        left = await engine.watcher.task(held.id, lambda task: "key" in task.activity.detail)
+        assert (left.activity.status, left.activity.retry_at) == ("interrupted", None)
         await engine.services.runner.resume(held.id)
-        assert (await engine.watcher.end(held.id)).status == "completed"
+        assert (await engine.watcher.end(held.id)).activity.status == "completed"
 
 
 async def test_waiting_task_that_cannot_continue_by_itself_says_why_and_stops_waiting(tmp_path: Path) -> None:
@@ -166,9 +176,9 @@ async def test_waiting_task_that_cannot_continue_by_itself_says_why_and_stops_wa
         move = AgentSetHeadParams(agent_id=agent.id, node_id=before.id, version=agent.version)
         await engine.services.agents.set_head(move)
         engine.services.runner.resumption.resume_earlier_tasks()
-        left = await engine.watcher.task(second.id, lambda task: task.retry_at is None)
-        assert left.status == "interrupted"
-        assert "on another branch" in left.activity
+        left = await engine.watcher.task(second.id, lambda task: task.activity.retry_at is None)
+        assert left.activity.status == "interrupted"
+        assert "on another branch" in left.activity.detail
 
 
 async def test_an_interrupted_task_that_waits_can_be_tried_now_or_stopped(tmp_path: Path) -> None:
@@ -178,17 +188,17 @@ async def test_an_interrupted_task_that_waits_can_be_tried_now_or_stopped(tmp_pa
     async with engine_parts(tmp_path, ModelServer(replies=[DONE], port=port)) as engine:
         runner = engine.services.runner
         await runner.try_now(first.id)
-        assert (await engine.watcher.end(first.id)).status == "completed"
+        assert (await engine.watcher.end(first.id)).activity.status == "completed"
         stopped = await runner.stop(second.id, "me")
-        assert (stopped.status, stopped.retry_at) == ("cancelled", None)
+        assert (stopped.activity.status, stopped.activity.retry_at) == ("cancelled", None)
 
 
 async def test_rate_limit_longer_than_a_day_ends_the_task_and_says_until_when(tmp_path: Path) -> None:
     days = Reply(status=429, error="used up", headers={"Retry-After": str(3 * 86_400)})
     async with engine_parts(tmp_path, ModelServer(replies=[days])) as engine:
         ended = await engine.watcher.end((await engine.start()).id)
-        assert (ended.status, ended.retry_at) == ("error", None)
-        assert "longer than a task waits: start it again then" in (ended.error or "")
+        assert (ended.activity.status, ended.activity.retry_at) == ("error", None)
+        assert "longer than a task waits: start it again then" in (ended.outcome.error or "")
 
 
 async def test_text_streamed_before_a_rate_limit_is_discarded(tmp_path: Path) -> None:
@@ -196,7 +206,7 @@ async def test_text_streamed_before_a_rate_limit_is_discarded(tmp_path: Path) ->
     policy = RetryPolicy(attempts=2, first_delay_s=0.01, longest_asked_s=0.1)
     async with engine_parts(tmp_path, ModelServer(replies=[broken, SECOND, Reply(text="Whole.")]), policy) as engine:
         started = await engine.start(mode="chat")
-        assert (await engine.watcher.end(started.id)).status == "completed"
+        assert (await engine.watcher.end(started.id)).activity.status == "completed"
         (reply,) = [node for node in await branch(engine, started.conversation_id) if node.role == "assistant"]
         assert (reply.status, reply.blocks) == ("complete", (TextBlock(text="Whole."),))
 
@@ -231,7 +241,7 @@ async def a_task(tmp_path: Path) -> AsyncGenerator[tuple[EngineParts, TaskState]
         log = engine.services.log
         log.publish(ConversationUpdate(conversation=records.conversation()))
         log.publish(AgentUpdate(agent=records.agent()))
-        yield engine, TaskState(msgspec.structs.replace(records.task(step_count=3), status="thinking"), log)
+        yield engine, TaskState(replace_fields(records.task(step_count=3), status="thinking"), log)
 
 
 async def ends(wait: RateLimitWait) -> None:
@@ -240,7 +250,9 @@ async def ends(wait: RateLimitWait) -> None:
 
 
 async def shows(engine: EngineParts, condition: Callable[[datetime], bool]) -> None:
-    await engine.watcher.task("t1", lambda task: task.retry_at is not None and condition(task.retry_at))
+    await engine.watcher.task(
+        "t1", lambda task: task.activity.retry_at is not None and condition(task.activity.retry_at)
+    )
 
 
 async def test_clock_set_back_does_not_extend_a_wait(tmp_path: Path) -> None:
@@ -252,7 +264,11 @@ async def test_clock_set_back_does_not_extend_a_wait(tmp_path: Path) -> None:
         await asyncio.sleep(0)
         clock.off = timedelta(hours=-5)
         await waiting
-        assert (live.task.retry_at, live.task.status, live.task.step_count) == (None, "thinking", 2)
+        assert (live.task.activity.retry_at, live.task.activity.status, live.task.progress.step_count) == (
+            None,
+            "thinking",
+            2,
+        )
 
 
 async def test_clock_set_back_moves_the_shown_end_of_a_wait(tmp_path: Path) -> None:
@@ -282,7 +298,7 @@ async def test_clock_set_forward_ends_a_wait(tmp_path: Path) -> None:
 async def test_wait_that_began_in_the_future_is_tried_at_once(tmp_path: Path) -> None:
     async with a_task(tmp_path) as (_, live):
         later = datetime.now(UTC) + timedelta(days=300)
-        live.set(msgspec.structs.replace(live.task, retry_at=later + timedelta(hours=1), limited_at=later))
+        live.set(replace_fields(live.task, retry_at=later + timedelta(hours=1), limited_at=later))
         await ends(RateLimitWait(live))
 
 

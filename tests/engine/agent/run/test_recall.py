@@ -11,7 +11,7 @@ from errand.engine.record.replay import replay
 from errand.protocol.asks import AskAnswerParams
 from errand.protocol.base import JsonObject
 from errand.protocol.blocks import RecallBlock, TextBlock, ToolResultBlock
-from errand.protocol.tasks import QueuedKind
+from errand.protocol.tasks.groups import QueuedKind
 from tests.support.engine_parts import EngineParts, branch, crash, engine_parts, remembered
 from tests.support.model_replies import DONE, shell
 from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply
@@ -77,7 +77,7 @@ async def _read_while_running(home: Path, kind: QueuedKind) -> None:
         model.replies += [Reply(text="Begun.", calls=(Call("shell", {"command": "echo one"}),), gate=gate)]
         model.replies += [shell("echo two"), Reply(text="It is there.")]
         task = await engine.start("hello there", mode="chat")
-        await engine.watcher.task(task.id, lambda task: task.step_count == 1)
+        await engine.watcher.task(task.id, lambda task: task.progress.step_count == 1)
         await engine.say(task.id, ASK_TIDES, kind)
         gate.set()
         await engine.watcher.end(task.id)
@@ -124,7 +124,7 @@ async def test_no_entry_is_recalled_twice_in_a_branch(tmp_path: Path) -> None:
         await say_earlier(engine, TIDES, KETTLE)
         model.replies += [Reply(text="Begun.", gate=gate)]
         task = await engine.start(ASK_TIDES, mode="chat")
-        await engine.watcher.task(task.id, lambda task: task.step_count == 1)
+        await engine.watcher.task(task.id, lambda task: task.progress.step_count == 1)
         await engine.say(task.id, f"{ASK_TIDES} And {ASK_KETTLE}", "follow_up")
         gate.set()
         await engine.watcher.end(task.id)
@@ -156,7 +156,7 @@ async def test_a_task_resumed_after_an_answer_was_looked_up_sends_the_same_again
         task = await engine.start("fetch the file")
         ask = await engine.watcher.ask(task.id)
         await engine.services.asks.answer(AskAnswerParams(ask_id=ask.id, text=ASK_TIDES), "a person")
-        await engine.watcher.task(task.id, lambda task: task.step_count == 2)
+        await engine.watcher.task(task.id, lambda task: task.progress.step_count == 2)
         await engine.model.request(2)  # beside that of the earlier conversation
         await engine.services.log.flush()
         crash(engine, tmp_path / "after")
@@ -175,7 +175,7 @@ async def test_a_record_with_recalled_entries_is_replayed_without_a_difference(t
         await say_earlier(engine, TIDES, KETTLE)
         model.replies += [Reply(text="Begun.", calls=(Call("shell", {"command": "echo one"}),), gate=gate), DONE]
         task = await engine.start(ASK_TIDES)
-        await engine.watcher.task(task.id, lambda task: task.step_count == 1)
+        await engine.watcher.task(task.id, lambda task: task.progress.step_count == 1)
         await engine.say(task.id, ASK_KETTLE)
         gate.set()
         await engine.watcher.end(task.id)

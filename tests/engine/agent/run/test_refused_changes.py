@@ -57,10 +57,13 @@ async def test_turn_that_cannot_be_stored_ends_only_its_own_task(tmp_path: Path)
         guilty = [await engine.start("guilty") for _ in range(2)]
         for task in guilty:
             ended = await engine.watcher.end(task.id)
-            assert (ended.status, ended.error) == ("error", "Not saved: refused. Everything saved before is kept.")
+            assert (ended.activity.status, ended.outcome.error) == (
+                "error",
+                "Not saved: refused. Everything saved before is kept.",
+            )
             assert notices(engine, task.id) == ["Not saved: refused. Everything saved before is kept."]
         for task in bystanders:
-            assert (await engine.watcher.end(task.id)).status == "completed"
+            assert (await engine.watcher.end(task.id)).activity.status == "completed"
 
 
 async def test_reply_that_cannot_be_stored_is_dropped_and_the_head_stays_at_a_stored_node(tmp_path: Path) -> None:
@@ -69,8 +72,8 @@ async def test_reply_that_cannot_be_stored_is_dropped_and_the_head_stays_at_a_st
         refuse(tmp_path, f"nodes WHEN new.body LIKE '%{_POISON}%'")
         task = await engine.start("say something")
         ended = await asyncio.wait_for(engine.watcher.end(task.id), 10)
-        assert ended.status == "error"
-        assert ended.error == "Not saved: refused. Everything saved before is kept."
+        assert ended.activity.status == "error"
+        assert ended.outcome.error == "Not saved: refused. Everything saved before is kept."
         said = "The end of the task could not be saved. Not saved: refused. Everything saved before is kept."
         assert notices(engine, task.id) == [said]
         path = await stored(engine, task.id, task.agent_id)
@@ -81,7 +84,7 @@ async def test_reply_that_cannot_be_stored_is_dropped_and_the_head_stays_at_a_st
         assert heads <= {None, *known}, "clients were told of a head that is not there"
 
         again = await engine.start("once more", conversation_id=task.conversation_id)
-        assert (await engine.watcher.end(again.id)).status == "completed"
+        assert (await engine.watcher.end(again.id)).activity.status == "completed"
         path = await stored(engine, again.id, again.agent_id)
         assert [node.role for node in path] == ["user", "system", "user", "assistant"]
 
@@ -92,7 +95,7 @@ async def test_result_that_cannot_be_stored_ends_the_task_and_keeps_everything_b
         refuse(tmp_path, "nodes WHEN new.role = 'tool_result'")
         task = await engine.start("look")
         ended = await asyncio.wait_for(engine.watcher.end(task.id), 10)
-        assert ended.status == "error"
+        assert ended.activity.status == "error"
         path = await stored(engine, task.id, task.agent_id)
         assert [node.role for node in path] == ["user", "assistant", "system"]
         assert len(engine.model.requests) == 1

@@ -91,9 +91,9 @@ async def test_user_is_asked_before_the_fifth_equal_call(tmp_path: Path, allow: 
         ask = await engine.watcher.ask(started.id)
         assert (ask.kind, ask.choices) == ("limit", ("Go on", "Stop here"))
         assert ask.text.startswith("It is about to make the same call for the 5th time in a row: send_update")
-        assert engine.watcher.tasks(started.id)[-1].step_count == 5
+        assert engine.watcher.tasks(started.id)[-1].progress.step_count == 5
         await _answer(engine, ask, allow=allow)
-        assert (await engine.watcher.end(started.id)).status == status
+        assert (await engine.watcher.end(started.id)).activity.status == status
 
 
 @pytest.mark.parametrize("call", [Call("no_such_tool", {"a": 1}), Call("shell", {"commando": "ls"})])
@@ -105,7 +105,7 @@ async def test_user_is_asked_after_the_fifth_equal_invalid_call(tmp_path: Path, 
         assert len(_warnings(engine.watcher.nodes())) == 1
         await _answer(engine, ask, allow=False)
         ended = await engine.watcher.end(started.id)
-        assert (ended.status, ended.step_count) == ("cancelled", 5)
+        assert (ended.activity.status, ended.progress.step_count) == ("cancelled", 5)
 
 
 async def test_repeated_call_asks_an_attending_user_even_if_everything_is_allowed(tmp_path: Path) -> None:
@@ -113,13 +113,13 @@ async def test_repeated_call_asks_an_attending_user_even_if_everything_is_allowe
         started = await engine.start(approve="all", attended=True)
         await _answer(engine, await engine.watcher.ask(started.id), allow=False)
         task = await engine.watcher.end(started.id)
-        assert (task.stop_reason, task.step_count) == ("manual_stop", 5)
+        assert (task.outcome.stop_reason, task.progress.step_count) == ("manual_stop", 5)
 
 
 async def test_repeating_unattended_task_ends_at_its_limits(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(turns=[_SAME] * 14)) as engine:
         task = await engine.watcher.end((await engine.start(max_turns=12)).id)
-        assert (task.stop_reason, task.step_count) == ("iteration_limit", 12)
+        assert (task.outcome.stop_reason, task.progress.step_count) == ("iteration_limit", 12)
 
 
 async def test_truncated_calls_are_equal_whatever_is_left_of_them(tmp_path: Path) -> None:
@@ -129,7 +129,11 @@ async def test_truncated_calls_are_equal_whatever_is_left_of_them(tmp_path: Path
     ]
     async with engine_parts(tmp_path, ModelServer(turns=cut)) as engine:
         task = await engine.watcher.end((await engine.start()).id)
-        assert (task.status, task.stop_reason, task.step_count) == ("cancelled", "iteration_limit", 10)
+        assert (task.activity.status, task.outcome.stop_reason, task.progress.step_count) == (
+            "cancelled",
+            "iteration_limit",
+            10,
+        )
         (end,) = engine.watcher.nodes()[-1].blocks
         assert isinstance(end, NoticeBlock)
         assert notice_text(end).startswith("The agent made an invalid call 10 times in a row: code (cut")
@@ -150,9 +154,9 @@ async def _allow_after_restart(home: Path, port: int, ask: Ask) -> None:
     """The ask of the crashed engine is open again; the allowed task goes on to its end."""
     async with engine_parts(home, ModelServer(replies=[DONE], port=port)) as engine:
         await engine.services.runner.resume(ask.task_id)
-        await engine.watcher.task(ask.task_id, lambda task: task.ask_id == ask.id)
+        await engine.watcher.task(ask.task_id, lambda task: task.activity.ask_id == ask.id)
         await _answer(engine, ask, allow=True)
-        assert (await engine.watcher.end(ask.task_id)).status == "completed"
+        assert (await engine.watcher.end(ask.task_id)).activity.status == "completed"
         assert await engine.services.database.asks.waiting() == ()
 
 
@@ -182,9 +186,9 @@ async def test_user_is_asked_before_the_fifth_round_of_calls_that_take_turns(
         ask = await engine.watcher.ask(started.id)
         shown = "; then ".join(f'shell {{"command":"{command}"}}' for command in commands)
         assert ask.text == f"It is about to make the same {calls} for the 5th time in a row: {shown}"
-        assert engine.watcher.tasks(started.id)[-1].step_count == steps
+        assert engine.watcher.tasks(started.id)[-1].progress.step_count == steps
         await _answer(engine, ask, allow=False)
-        assert (await engine.watcher.end(started.id)).status == "cancelled"
+        assert (await engine.watcher.end(started.id)).activity.status == "cancelled"
 
 
 async def test_calls_that_take_turns_in_parallel_are_recognised_too(tmp_path: Path) -> None:
@@ -192,7 +196,7 @@ async def test_calls_that_take_turns_in_parallel_are_recognised_too(tmp_path: Pa
     async with engine_parts(tmp_path, ModelServer(turns=[both] * 10)) as engine:
         started = await engine.start(attended=True)
         await _answer(engine, await engine.watcher.ask(started.id), allow=False)
-        assert (await engine.watcher.end(started.id)).step_count == 5
+        assert (await engine.watcher.end(started.id)).progress.step_count == 5
         assert len(_warnings(engine.watcher.nodes())) == 1
 
 
@@ -205,7 +209,7 @@ async def test_calls_that_take_turns_with_different_results_are_not_repetitions(
     ]
     async with engine_parts(tmp_path, ModelServer(turns=turns)) as engine:
         ended = await engine.watcher.end((await engine.start(attended=True, max_turns=60)).id)
-        assert (ended.status, _warnings(engine.watcher.nodes())) == ("completed", [])
+        assert (ended.activity.status, _warnings(engine.watcher.nodes())) == ("completed", [])
 
 
 async def test_different_call_resets_the_count_of_rounds(tmp_path: Path) -> None:
@@ -222,7 +226,7 @@ async def test_unattended_task_ends_in_the_tenth_round_only_if_no_call_of_it_can
     turns = [Reply(calls=(Call("no_such_tool", {"a": 1}),)), Reply(calls=(other,))] * 13
     async with engine_parts(tmp_path, ModelServer(turns=turns)) as engine:
         task = await engine.watcher.end((await engine.start(max_turns=24)).id)
-        assert (task.stop_reason, task.step_count) == ("iteration_limit", steps)
+        assert (task.outcome.stop_reason, task.progress.step_count) == ("iteration_limit", steps)
         (end,) = [block for block in engine.watcher.nodes()[-1].blocks if isinstance(block, NoticeBlock)]
         assert notice_text(end).startswith("The agent made invalid calls 10 times in turn") == (steps == 19)
 

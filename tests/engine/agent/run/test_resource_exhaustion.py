@@ -23,7 +23,7 @@ async def told_after(tmp_path: Path, command: str) -> str:
     replies = [Reply(calls=(Call("shell", {"command": command}),)), DONE]
     async with engine_parts(tmp_path, ModelServer(replies=replies)) as engine:
         ended = await engine.watcher.end((await engine.start()).id)
-        assert ended.status == "completed"
+        assert ended.activity.status == "completed"
         return str(engine.model.requests[1].messages[-1]["content"])
 
 
@@ -58,7 +58,7 @@ async def test_command_without_free_descriptors_fails_and_the_task_continues(tmp
             await engine.services.asks.answer(AskAnswerParams(ask_id=ask.id, allow=True), "me")
             await engine.watcher.until(lambda: any(node.role == "tool_result" for node in engine.watcher.nodes()))
         ended = await engine.watcher.end(started.id)
-    assert ended.status == "completed"
+    assert ended.activity.status == "completed"
     assert "could not be started" in str(engine.model.requests[1].messages[-1]["content"])
 
 

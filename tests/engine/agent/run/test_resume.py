@@ -9,7 +9,7 @@ from errand.engine.agent.history.conversion import UNKNOWN_OUTCOME
 from errand.engine.core.errors import InvalidParams, NotFound
 from errand.protocol.asks import RUN_AGAIN, SKIP, STOP, Ask, AskAnswerParams, AskAnswerResult
 from errand.protocol.blocks import ToolResultBlock
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task
 from tests.engine.data.test_removal import archived, remover
 from tests.support.engine_parts import EngineParts, branch, crash, engine_parts
 from tests.support.model_replies import DONE
@@ -65,10 +65,10 @@ async def test_command_with_unknown_outcome_is_run_again_or_skipped_as_the_user_
         assert (ask.kind, ask.choices, ask.task_id) == ("unknown", (RUN_AGAIN, SKIP, STOP), started.id)
         assert ask.unknown is not None and ask.unknown.command == command
         await engine.services.runner.resume(started.id)
-        waiting = await engine.watcher.task(started.id, lambda task: task.status == "waiting_user")
-        assert waiting.ask_id == ask.id
+        waiting = await engine.watcher.task(started.id, lambda task: task.activity.status == "waiting_user")
+        assert waiting.activity.ask_id == ask.id
         await answer(engine, ask, choice)
-        assert (await engine.watcher.end(started.id)).status == "completed"
+        assert (await engine.watcher.end(started.id)).activity.status == "completed"
         assert (len(ran.read_text().splitlines()), results(engine)) == (lines, told)
         (request,) = engine.model.requests
         assert (request.messages[-1]["content"] == UNKNOWN_OUTCOME) == (choice == SKIP)
@@ -88,7 +88,7 @@ async def test_each_call_of_a_resumed_turn_has_one_record(tmp_path: Path) -> Non
     async with engine_parts(tmp_path / "after", ModelServer(replies=[DONE], port=port)) as engine:
         await answer(engine, await only_ask(engine), SKIP)
         await engine.services.runner.resume(started.id)
-        assert (await engine.watcher.end(started.id)).status == "completed"
+        assert (await engine.watcher.end(started.id)).activity.status == "completed"
         executions = await engine.services.database.executions.of_task(started.id)
     records = [(one.started.tool, one.started.tier) for one in executions]
     assert records == [
@@ -108,7 +108,7 @@ async def test_resumed_task_is_no_longer_shown_as_interrupted(tmp_path: Path) ->
     async with engine_parts(tmp_path / "after", ModelServer(replies=[DONE], port=port)) as engine:
         await engine.services.runner.resume(started.id)
         found = await engine.services.database.tasks.get(started.id)
-        assert found is not None and found.status != "interrupted"
+        assert found is not None and found.activity.status != "interrupted"
         await engine.services.runner.stop(started.id, "the test")
         await engine.watcher.end(started.id)
 
@@ -120,7 +120,7 @@ async def test_task_can_be_stopped_at_a_call_with_unknown_outcome(tmp_path: Path
         await answer(engine, await only_ask(engine), STOP)
         await engine.services.runner.resume(started.id)
         ended = await engine.watcher.end(started.id)
-        assert (ended.status, ended.stop_reason) == ("cancelled", "manual_stop")
+        assert (ended.activity.status, ended.outcome.stop_reason) == ("cancelled", "manual_stop")
         assert (ran.read_text(), engine.model.requests) == ("x\n", [])
 
 
@@ -132,7 +132,7 @@ async def test_turn_is_replayed_without_a_model_call_when_the_daily_budget_is_us
         await answer(engine, await only_ask(engine), SKIP)
         await engine.services.runner.resume(started.id)
         ended = await engine.watcher.end(started.id)
-        assert (ended.status, ended.stop_reason) == ("cancelled", "day_limit")
+        assert (ended.activity.status, ended.outcome.stop_reason) == ("cancelled", "day_limit")
         assert (results(engine), engine.model.requests) == (["skipped"], [])
 
 
@@ -145,7 +145,11 @@ async def test_finished_calls_are_not_run_again_and_unstarted_calls_run(tmp_path
         await answer(engine, await only_ask(engine), SKIP)
         await engine.services.runner.resume(started.id)
         ended = await engine.watcher.end(started.id)
-        assert (ended.status, ended.step_count, ended.usage.input_tokens) == ("completed", 2, 200)
+        assert (ended.activity.status, ended.progress.step_count, ended.progress.usage.input_tokens) == (
+            "completed",
+            2,
+            200,
+        )
         assert ran.read_text() == "one\nthree\n"
         roles = [node.role for node in await branch(engine, started.conversation_id)]
         assert roles == ["user", "assistant", *["tool_result"] * 3, "assistant", "tool_result"]
@@ -166,7 +170,7 @@ async def test_a_question_that_waited_is_answered_before_the_task_is_resumed_and
         )
         assert (first.won, second.won, second.ask.answer) == (True, False, "Blue")
         await engine.services.runner.resume(started.id)
-        assert (await engine.watcher.end(started.id)).status == "completed"
+        assert (await engine.watcher.end(started.id)).activity.status == "completed"
         assert engine.model.requests[0].messages[-1]["content"] == "Blue"
 
 
@@ -178,10 +182,10 @@ async def test_resumed_task_reuses_a_waiting_approval(tmp_path: Path) -> None:
         port = crash(engine, tmp_path / "after")
     async with engine_parts(tmp_path / "after", ModelServer(replies=[DONE], port=port)) as engine:
         await engine.services.runner.resume(started.id)
-        waiting = await engine.watcher.task(started.id, lambda task: task.status == "waiting_user")
-        assert (waiting.ask_id, await only_ask(engine)) == (ask.id, ask)
+        waiting = await engine.watcher.task(started.id, lambda task: task.activity.status == "waiting_user")
+        assert (waiting.activity.ask_id, await only_ask(engine)) == (ask.id, ask)
         await answer(engine, ask, allow=True)
-        assert (await engine.watcher.end(started.id)).status == "completed"
+        assert (await engine.watcher.end(started.id)).activity.status == "completed"
         assert ran.read_text() == "x\n"
 
 
@@ -195,7 +199,7 @@ async def test_asks_survive_an_orderly_shutdown(tmp_path: Path) -> None:
         assert await only_ask(engine) == ask
         await answer(engine, ask, "Blue")
         await engine.services.runner.resume(started.id)
-        assert (await engine.watcher.end(started.id)).status == "completed"
+        assert (await engine.watcher.end(started.id)).activity.status == "completed"
         assert engine.model.requests[0].messages[-1]["content"] == "Blue"
 
 
@@ -227,13 +231,13 @@ async def test_second_crash_does_not_repeat_asks(tmp_path: Path) -> None:
     async with engine_parts(tmp_path / "after", ModelServer(port=port)) as engine:
         ask = await only_ask(engine)
         await engine.services.runner.resume(started.id)
-        await engine.watcher.task(started.id, lambda task: task.status == "waiting_user")
+        await engine.watcher.task(started.id, lambda task: task.activity.status == "waiting_user")
         crash(engine, tmp_path / "again")
     async with engine_parts(tmp_path / "again", ModelServer(replies=[DONE], port=port)) as engine:
         assert await only_ask(engine) == ask
         await answer(engine, ask, SKIP)
         await engine.services.runner.resume(started.id)
-        assert (await engine.watcher.end(started.id)).status == "completed"
+        assert (await engine.watcher.end(started.id)).activity.status == "completed"
         assert ran.read_text() == "x\n"
 
 
@@ -248,7 +252,11 @@ async def test_interrupted_model_call_is_repeated_as_the_same_turn(tmp_path: Pat
     async with engine_parts(tmp_path / "after", ModelServer(replies=[DONE], port=port)) as engine:
         await engine.services.runner.resume(started.id)
         ended = await engine.watcher.end(started.id)
-        assert (ended.status, ended.step_count, ended.usage.input_tokens) == ("completed", 2, 200)
+        assert (ended.activity.status, ended.progress.step_count, ended.progress.usage.input_tokens) == (
+            "completed",
+            2,
+            200,
+        )
         roles = [node.role for node in await branch(engine, started.conversation_id)]
         assert roles == ["user", "assistant", "tool_result", "assistant", "tool_result"]
 
@@ -257,7 +265,9 @@ async def test_waiting_limit_ask_and_granted_limits_survive_a_restart(tmp_path: 
     async with engine_parts(tmp_path, ModelServer(replies=[shell("touch it")])) as engine:
         started = await engine.start(approve="ask", max_turns=1)
         await answer(engine, await engine.watcher.ask(started.id), allow=True)
-        await engine.watcher.task(started.id, lambda task: task.step_count == 1 and task.status == "waiting_user")
+        await engine.watcher.task(
+            started.id, lambda task: task.progress.step_count == 1 and task.activity.status == "waiting_user"
+        )
         ask = await engine.watcher.ask(started.id)
         port = crash(engine, tmp_path / "after")
     again = ModelServer(replies=[shell("touch it"), DONE], port=port)
@@ -265,21 +275,21 @@ async def test_waiting_limit_ask_and_granted_limits_survive_a_restart(tmp_path: 
         assert await only_ask(engine) == ask
         await answer(engine, ask, allow=True)
         task = await engine.services.runner.resume(started.id)
-        assert task.step_count == 1
-        await engine.watcher.task(started.id, lambda task: task.step_count == 2)
+        assert task.progress.step_count == 1
+        await engine.watcher.task(started.id, lambda task: task.progress.step_count == 2)
         allowed = await engine.services.database.tasks.get(started.id)
-        assert allowed is not None and allowed.allowance is not None and allowed.allowance.turns == 2
+        assert allowed is not None and allowed.budget.allowance is not None and allowed.budget.allowance.turns == 2
 
 
 async def test_worked_time_continues_after_a_resume(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(replies=[shell("true"), Reply(stall_after=0)])) as engine:
         started = await engine.start()
         await engine.model.request(1)
-        before = engine.watcher.tasks(started.id)[-1].worked_s
+        before = engine.watcher.tasks(started.id)[-1].activity.worked_s
         port = crash(engine, tmp_path / "after")
     async with engine_parts(tmp_path / "after", ModelServer(replies=[DONE], port=port)) as engine:
         await engine.services.runner.resume(started.id)
-        assert (await engine.watcher.end(started.id)).worked_s > before > 0
+        assert (await engine.watcher.end(started.id)).activity.worked_s > before > 0
 
 
 async def test_asks_of_a_deleted_conversation_cannot_be_answered(tmp_path: Path) -> None:
@@ -306,5 +316,5 @@ async def test_task_being_stopped_at_a_crash_is_stopped_after_the_restart_withou
         await engine.watcher.end(started.id)
     async with engine_parts(tmp_path / "after", ModelServer(port=port)) as engine:
         task = await engine.services.database.tasks.get(started.id)
-        assert task is not None and (task.status, task.stop_reason) == ("cancelled", "manual_stop")
+        assert task is not None and (task.activity.status, task.outcome.stop_reason) == ("cancelled", "manual_stop")
         assert await engine.services.database.asks.waiting() == ()

@@ -14,11 +14,14 @@ _READ = Call("code", {"action": "list", "path": "."}, id="read")
 async def test_a_call_that_waits_for_the_one_before_it_has_not_begun(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer([Reply(calls=(_READ, _SLOW, _NEXT))])) as engine:
         task = await engine.start()
-        at_work = await engine.watcher.task(task.id, lambda now: now.current_tool == "shell")
-        assert [(call.call_id, call.ended_at is None) for call in at_work.calls] == [("read", False), ("slow", True)]
+        at_work = await engine.watcher.task(task.id, lambda now: now.activity.current_tool == "shell")
+        assert [(call.call_id, call.ended_at is None) for call in at_work.activity.calls] == [
+            ("read", False),
+            ("slow", True),
+        ]
         await engine.services.runner.stop(task.id, "me")
         ended = await engine.watcher.end(task.id)
-        assert ended.calls == ()
+        assert ended.activity.calls == ()
         read, slow, following = results(engine.watcher.nodes())
         assert (read.marks, slow.marks, following.marks) == ((), ("stopped",), ("stopped",))
         assert (slow.summary, following.summary) == ("stopped", "stopped before it began")

@@ -5,7 +5,7 @@ from pathlib import Path
 from errand.engine.tools.shell.background import BackgroundCommands
 from errand.protocol.base import JsonObject
 from errand.protocol.events import BackgroundUpdate
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.model_replies import DONE, shell
 from tests.support.model_server import Call, ModelServer, Reply
@@ -30,14 +30,14 @@ async def test_the_folder_outlives_the_task_and_the_engine(tmp_path: Path) -> No
     replies = [shell("cd sub"), DONE, shell("pwd"), DONE]
     async with engine_parts(tmp_path, ModelServer(turns=replies)) as engine:
         task = await done(engine)
-        assert task.working_dir == str(tmp_path / "workspace" / "sub")
-        assert (await done(engine, task.conversation_id)).working_dir == task.working_dir
-        assert told(engine, 3) == task.working_dir
+        assert task.progress.working_dir == str(tmp_path / "workspace" / "sub")
+        assert (await done(engine, task.conversation_id)).progress.working_dir == task.progress.working_dir
+        assert told(engine, 3) == task.progress.working_dir
     async with engine_parts(tmp_path, ModelServer(turns=[*replies, shell("pwd"), DONE])) as engine:
-        assert (await done(engine, task.conversation_id)).error is None
-        assert told(engine, 1) == task.working_dir
+        assert (await done(engine, task.conversation_id)).outcome.error is None
+        assert told(engine, 1) == task.progress.working_dir
         (call,) = await engine.services.database.executions.newest_judged(1)
-        assert (call.arguments, call.working_dir) == ({"command": "pwd"}, task.working_dir)
+        assert (call.arguments, call.working_dir) == ({"command": "pwd"}, task.progress.working_dir)
 
 
 async def test_an_ended_task_leaves_nothing_in_memory_that_it_does_not_need(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from errand.protocol.asks import Ask, AskAnswerParams
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.model_server import ModelServer, Reply
 

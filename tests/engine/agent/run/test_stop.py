@@ -22,10 +22,14 @@ async def test_stop_closes_the_model_request_and_adds_a_notice(tmp_path: Path) -
         started = await engine.start()
         request = await server.request(0)
         await engine.watcher.until(lambda: any(node.status == "streaming" for node in engine.watcher.nodes()))
-        assert (await engine.services.runner.stop(started.id, "me")).stopping
+        assert (await engine.services.runner.stop(started.id, "me")).activity.stopping
         task = await engine.watcher.end(started.id)
         await asyncio.wait_for(request.gone.wait(), 5)
-        assert (task.status, task.stop_reason, task.stopping) == ("cancelled", "manual_stop", False)
+        assert (task.activity.status, task.outcome.stop_reason, task.activity.stopping) == (
+            "cancelled",
+            "manual_stop",
+            False,
+        )
         reply, notice = engine.watcher.nodes()[-2:]
         assert (reply.status, reply.blocks) == ("cut", (TextBlock(text="A long s"),))
         assert (notice.role, notice.blocks) == ("system", (NoticeBlock(kind="stopped", data=TaskStopped(by="me")),))
@@ -39,7 +43,7 @@ async def test_stop_ends_every_process_including_those_in_other_sessions(tmp_pat
         started = await engine.start()
         pids = await _lines(engine.workspace / "pids", 3)
         await engine.services.runner.stop(started.id, "me")
-        assert (await engine.watcher.end(started.id)).status == "cancelled"
+        assert (await engine.watcher.end(started.id)).activity.status == "cancelled"
         assert not any(psutil.pid_exists(int(pid)) for pid in pids)
         (notice,) = engine.watcher.nodes()[-1].blocks
         assert isinstance(notice, NoticeBlock) and all(f"(pid {pid})" in notice_text(notice) for pid in pids)
@@ -53,14 +57,16 @@ async def test_stop_says_how_many_processes_are_left(tmp_path: Path, count: int,
         started = await engine.start()
         await _lines(engine.workspace / "pids", count)
         await engine.services.runner.stop(started.id, "me")
-        assert (await engine.watcher.end(started.id)).activity == ""
-        assert f"stopping, {left}" in [task.activity for task in engine.watcher.tasks(started.id) if task.stopping]
+        assert (await engine.watcher.end(started.id)).activity.detail == ""
+        assert f"stopping, {left}" in [
+            task.activity.detail for task in engine.watcher.tasks(started.id) if task.activity.stopping
+        ]
 
 
 async def test_a_second_stop_changes_nothing_and_one_after_the_end_is_refused(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(turns=[shell("sleep 60")])) as engine:
         started = await engine.start()
-        await engine.watcher.task(started.id, lambda task: task.status == "tool_executing")
+        await engine.watcher.task(started.id, lambda task: task.activity.status == "tool_executing")
         await engine.services.runner.stop(started.id, "me")
         await engine.services.runner.stop(started.id, "me too")
         await engine.watcher.end(started.id)
@@ -74,7 +80,7 @@ async def test_stop_while_a_question_waits_cancels_the_ask(tmp_path: Path) -> No
         started = await engine.start()
         waiting = await engine.watcher.ask(started.id)
         await engine.services.runner.stop(started.id, "me")
-        assert (await engine.watcher.end(started.id)).status == "cancelled"
+        assert (await engine.watcher.end(started.id)).activity.status == "cancelled"
         stored = await engine.services.database.asks.get(waiting.id)
         assert stored is not None and stored.status == "cancelled"
 
@@ -82,7 +88,7 @@ async def test_stop_while_a_question_waits_cancels_the_ask(tmp_path: Path) -> No
 @pytest.mark.usefixtures("bare_commands")
 async def test_leftover_processes_of_a_finished_command_end_with_the_task(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(turns=[shell("sleep 77 & echo $! > pid"), DONE])) as engine:
-        assert (await engine.watcher.end((await engine.start()).id)).status == "completed"
+        assert (await engine.watcher.end((await engine.start()).id)).activity.status == "completed"
         (pid,) = await _lines(engine.workspace / "pid", 1)
         assert not psutil.pid_exists(int(pid))
         (notice,) = engine.watcher.nodes()[-1].blocks
@@ -100,10 +106,10 @@ async def test_pause_holds_the_next_step_until_resume(tmp_path: Path) -> None:
         with pytest.raises(IllegalMove):
             await runner.pause(started.id)
         gate.set()
-        await engine.watcher.task(started.id, lambda task: task.status == "paused")
+        await engine.watcher.task(started.id, lambda task: task.activity.status == "paused")
         assert len(server.requests) == 1
         await runner.resume(started.id)
-        assert (await engine.watcher.end(started.id)).status == "completed"
+        assert (await engine.watcher.end(started.id)).activity.status == "completed"
 
 
 async def test_a_paused_task_can_be_stopped(tmp_path: Path) -> None:
@@ -114,9 +120,9 @@ async def test_a_paused_task_can_be_stopped(tmp_path: Path) -> None:
         await server.request(0)
         await engine.services.runner.pause(started.id)
         gate.set()
-        await engine.watcher.task(started.id, lambda task: task.status == "paused")
+        await engine.watcher.task(started.id, lambda task: task.activity.status == "paused")
         await engine.services.runner.stop(started.id, "me")
-        assert (await engine.watcher.end(started.id)).status == "cancelled"
+        assert (await engine.watcher.end(started.id)).activity.status == "cancelled"
 
 
 async def _lines(file: Path, count: int) -> list[str]:

@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import msgspec
-
 from errand.engine.agent.history.attachments import Attachments
 from errand.engine.agent.history.branch import BranchWriter
 from errand.engine.agent.loop.events import MessageUpdate
@@ -16,6 +14,7 @@ from errand.engine.core.messages import AssistantMessage, Text
 from errand.engine.models.base import BlockDelta, ModelRequest
 from errand.protocol.blocks import TextBlock, ThinkingBlock
 from errand.protocol.events import TextDelta
+from errand.protocol.tasks.task import replace_fields
 from tests.support.engine_parts import engine_parts
 from tests.support.model_server import ModelServer, Reply
 from tests.support.processes import until
@@ -61,11 +60,11 @@ async def test_abandoned_reply_is_stored_as_cut_and_its_call_is_closed(tmp_path:
         log, database = engine.services.log, engine.services.database
         (agent,) = await database.agents.list(task.conversation_id)
         branch = BranchWriter(agent, log)
-        live = TaskState(msgspec.structs.replace(task, status="running", ended_at=None), log)
+        live = TaskState(replace_fields(task, status="running", ended_at=None), log)
         queue = QueuedMessages(live, Attachments(tmp_path))
         context = TaskContext(live, branch, queue, PendingAsks(log, database.asks), log, database)
         recorder = TaskRecorder(context, ToolExecutionLog(task.id, database.journal), lambda model: False, 0)
-        recorder.turn_started(ModelRequest(task.model, "", ()))
+        recorder.turn_started(ModelRequest(task.request.model, "", ()))
         partial = AssistantMessage((Text("Half"),))
         await recorder.on_event(MessageUpdate(partial, BlockDelta("text", 0, "Half", partial)))
         await engine.watcher.until(lambda: engine.watcher.nodes()[-1].status == "streaming")

@@ -4,12 +4,12 @@ from datetime import UTC, datetime
 from itertools import product
 from typing import get_args
 
-import msgspec
 import pytest
 
 from errand.engine.agent.run.task_state import END_STATUSES, TRANSITIONS, ended_task, is_working, with_status
 from errand.engine.core.errors import IllegalMove
-from errand.protocol.tasks import Task, TaskStatus
+from errand.protocol.tasks.groups import TaskActivity, TaskRequest, TaskStatus
+from errand.protocol.tasks.task import Task, replace_fields
 
 STATUSES: tuple[TaskStatus, ...] = get_args(TaskStatus)
 
@@ -32,18 +32,16 @@ def a_task(status: TaskStatus) -> Task:
         id="t",
         conversation_id="c",
         agent_id="a",
-        prompt="go",
-        status=status,
-        model="m",
-        workspace="/",
         started_at=datetime.now(UTC),
+        request=TaskRequest(prompt="go", model="m", workspace="/"),
+        activity=TaskActivity(status=status),
     )
 
 
 @pytest.mark.parametrize(("before", "after"), [pair for pair in product(STATUSES, STATUSES) if pair[0] != pair[1]])
 def test_status_transitions_follow_the_table(before: TaskStatus, after: TaskStatus) -> None:
     if after in ALLOWED[before].split():
-        assert with_status(a_task(before), after).status == after
+        assert with_status(a_task(before), after).activity.status == after
     else:
         with pytest.raises(IllegalMove):
             with_status(a_task(before), after)
@@ -55,7 +53,7 @@ def test_working_task_may_keep_its_status_and_ended_task_cannot_end_again(status
         with pytest.raises(IllegalMove):
             with_status(a_task(status), status)
     else:
-        assert with_status(a_task(status), status).status == status
+        assert with_status(a_task(status), status).activity.status == status
 
 
 def test_every_status_is_working_or_ended_or_interrupted() -> None:
@@ -66,10 +64,15 @@ def test_every_status_is_working_or_ended_or_interrupted() -> None:
 
 
 def test_end_clears_fields_of_working_tasks() -> None:
-    working = msgspec.structs.replace(
-        a_task("tool_executing"), stopping=True, current_tool="shell", ask_id="x", activity="stopping"
+    working = replace_fields(
+        a_task("tool_executing"), stopping=True, current_tool="shell", ask_id="x", detail="stopping"
     )
     task = ended_task(working, "cancelled", "manual_stop")
-    assert (task.stopping, task.current_tool, task.ask_id, task.activity) == (False, None, None, "")
-    assert (task.status, task.stop_reason) == ("cancelled", "manual_stop")
-    assert task.ended_at is not None
+    assert (task.activity.stopping, task.activity.current_tool, task.activity.ask_id, task.activity.detail) == (
+        False,
+        None,
+        None,
+        "",
+    )
+    assert (task.activity.status, task.outcome.stop_reason) == ("cancelled", "manual_stop")
+    assert task.outcome.ended_at is not None

@@ -12,7 +12,7 @@ from errand.protocol.asks import AskAnswerParams
 from errand.protocol.blocks import NoticeBlock, TextBlock
 from errand.protocol.conversations import AgentChatParams, AgentChatResult, FormerAgent, Node
 from errand.protocol.events import AgentDeleted, AgentUpdate, ConversationUpdate
-from errand.protocol.tasks import TaskRetryParams
+from errand.protocol.tasks.methods import TaskRetryParams
 from errand.text.notice_text import notice_text
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.model_replies import DONE, shell
@@ -47,7 +47,7 @@ async def test_creating_an_agent_opens_a_conversation_for_chats(tmp_path: Path) 
         assert (agent.id, agent.name, agent.head_id, agent.version) == ("mine", "Coder", None, 1)
         assert await engine.services.agents.create(AgentCreateParams(agent_id="mine")) == agent
         said = await chat(engine, agent, "hello there", version=1)
-        assert (said.branched, said.task.mode, said.agent.id) == (False, "chat", "mine")
+        assert (said.branched, said.task.options.mode, said.agent.id) == (False, "chat", "mine")
         await engine.watcher.end(said.task.id)
         message, reply = engine.watcher.nodes()
         assert (said.position.conversation_id, said.position.node_id) == (agent.conversation_id, message.id)
@@ -98,7 +98,12 @@ async def test_two_simultaneous_chats_keep_both_replies_one_on_its_own_branch(tm
         assert (beside.agent.name, beside.agent.beside) == ("Assistant 2", agent.id)
         for result in results:
             head = (await engine.services.agents.get(result.agent.id)).head_id
-            assert await path(engine, head) == ["hi", "re: hi", result.task.prompt, f"re: {result.task.prompt}"]
+            assert await path(engine, head) == [
+                "hi",
+                "re: hi",
+                result.task.request.prompt,
+                f"re: {result.task.request.prompt}",
+            ]
             message = await engine.services.database.nodes.get(result.position.node_id or "")
             assert message is not None and message.parent_id == agent.head_id
         told = [event.agent for event in engine.watcher.events if isinstance(event, AgentUpdate)]
@@ -137,7 +142,7 @@ async def test_ten_chats_at_once_are_ten_branches(tmp_path: Path) -> None:
         agent = await engine.services.agents.create(AgentCreateParams())
         results = await asyncio.gather(*(chat(engine, agent, f"word {number}") for number in range(10)))
         for result in results:
-            assert (await engine.watcher.end(result.task.id)).summary == f"re: {result.task.prompt}"
+            assert (await engine.watcher.end(result.task.id)).outcome.summary == f"re: {result.task.request.prompt}"
         every = await agents(engine, agent.conversation_id)
         assert len({one.name for one in every}) == len(every) == 10
         assert sum(result.branched for result in results) == 9
@@ -171,7 +176,7 @@ async def test_a_deleted_agent_leaves_its_tree_and_its_name(tmp_path: Path) -> N
 async def test_working_agent_cannot_be_deleted_and_its_interrupted_task_can_only_be_stopped(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(replies=[shell("sleep 60")])) as engine:
         started = await engine.start()
-        await engine.watcher.task(started.id, lambda task: task.status == "tool_executing")
+        await engine.watcher.task(started.id, lambda task: task.activity.status == "tool_executing")
         with pytest.raises(AgentBusy):
             await engine.services.agents.delete(started.agent_id)
     async with engine_parts(tmp_path, talking()) as engine:
@@ -179,7 +184,7 @@ async def test_working_agent_cannot_be_deleted_and_its_interrupted_task_can_only
         with pytest.raises(NotFound, match="was deleted, so it cannot be resumed"):
             await engine.services.runner.resume(started.id)
         ended = await engine.services.runner.stop(started.id, "the test")
-        assert ended.status == "cancelled"
+        assert ended.activity.status == "cancelled"
         with pytest.raises(IllegalMove):
             await engine.services.runner.stop(started.id, "the test")
 

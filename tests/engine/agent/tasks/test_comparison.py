@@ -8,7 +8,7 @@ import pytest
 from errand.engine.agent.tasks.comparison import compare_branches
 from errand.engine.core.errors import ConfigurationError, InvalidParams, NotFound
 from errand.protocol.comparisons import ConversationCompareParams, TaskCompareModelsParams, TaskCompareModelsResult
-from errand.protocol.tasks import TaskStartParams
+from errand.protocol.tasks.methods import TaskStartParams
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.model_server import ModelServer, ReceivedRequest, Reply
 
@@ -46,7 +46,7 @@ async def test_compared_models_answer_one_message_at_once_on_separate_branches(t
         assert [task.id for task in engine.services.runner.running.shown()] == ["task_ask", "task_ask_2", "task_ask_3"]
         gate.set()
         ended = [await engine.watcher.end(task.id) for task in asked.tasks]
-        assert [(task.model, task.summary) for task in ended] == [
+        assert [(task.request.model, task.outcome.summary) for task in ended] == [
             (model, f"I am {model.partition('/')[2]}.") for model in MODELS
         ]
         (message, *replies) = engine.watcher.nodes()
@@ -75,7 +75,7 @@ async def test_stopping_one_compared_task_leaves_the_others_running(tmp_path: Pa
         asked = await ask(engine)
         await engine.model.request(2)
         await engine.services.runner.stop("task_ask_2", "the test")
-        assert (await engine.watcher.end("task_ask_2")).stop_reason == "manual_stop"
+        assert (await engine.watcher.end("task_ask_2")).outcome.stop_reason == "manual_stop"
         assert {task.id for task in engine.services.runner.running.shown()} >= {"task_ask", "task_ask_3"}
         gate.set()
         for task in asked.tasks:

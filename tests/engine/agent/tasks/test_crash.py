@@ -29,7 +29,7 @@ async def test_reply_interrupted_by_a_crash_is_kept_as_cut(tmp_path: Path) -> No
         _, cut = await branch(engine, started.conversation_id)
         assert (cut.status, cut.blocks[0]) == ("cut", TextBlock(text="A long story"))
         await engine.services.runner.resume(started.id)
-        assert (await engine.watcher.end(started.id)).status == "completed"
+        assert (await engine.watcher.end(started.id)).activity.status == "completed"
         assert engine.model.requests[0].messages[-1]["content"] == NOT_RUN
 
 

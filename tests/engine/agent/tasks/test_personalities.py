@@ -53,7 +53,7 @@ async def test_a_task_sets_the_personality_of_its_agent_from_then_on(tmp_path: P
         prompt, tools = await prompt_and_tools(engine)
         assert prompt.startswith("Talk like a pirate.")
         assert "code" in str(tools) and "'shell'" not in str(tools)
-        assert second.thinking_level == "low"
+        assert second.request.thinking_level == "low"
         (agent,) = await engine.services.database.agents.list(first.conversation_id)
         told = [event.agent for event in engine.watcher.events if isinstance(event, AgentUpdate)]
         assert (agent.personality_id, agent.name, agent.color) == ("pirate", "Pirate", PIRATE.color)
@@ -95,7 +95,7 @@ async def test_refused_temperature_is_left_out_with_a_notice(tmp_path: Path) -> 
         engine.services.log.publish(PersonalityUpdate(personality=cool))
         await engine.services.log.flush()
         ended = await engine.watcher.end((await engine.start("hello", personality_id="cool")).id)
-        assert (ended.status, ended.summary, ended.step_count) == ("completed", "Hello.", 1)
+        assert (ended.activity.status, ended.outcome.summary, ended.progress.step_count) == ("completed", "Hello.", 1)
         assert [request.body.get("temperature") for request in engine.model.requests] == [0.2, None]
         notices = [block for node in engine.watcher.nodes() for block in node.blocks if isinstance(block, NoticeBlock)]
         told = [(notice.kind, "temperature 0.2 was not sent" in notice_text(notice)) for notice in notices]

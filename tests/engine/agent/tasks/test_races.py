@@ -4,7 +4,6 @@ import asyncio
 from contextlib import suppress
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from errand.engine.agent.tasks.locks import KeyedLock
@@ -14,7 +13,7 @@ from errand.engine.core.errors import IllegalMove
 from errand.protocol.asks import AskAnswerParams
 from errand.protocol.blocks import NoticeBlock
 from errand.protocol.events import TaskUpdate
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task, replace_fields
 from errand.text.notice_text import notice_text
 from tests.support.disks import slow_disk
 from tests.support.engine_parts import engine_parts
@@ -43,7 +42,7 @@ async def test_two_clients_that_resume_one_task_at_once_continue_it_once(tmp_pat
         runner = engine.services.runner
         outcomes = await asyncio.gather(runner.resume(started.id), runner.resume(started.id), return_exceptions=True)
         assert sum(isinstance(outcome, IllegalMove) for outcome in outcomes) == 1
-        assert (await engine.watcher.end(started.id)).status == "completed"
+        assert (await engine.watcher.end(started.id)).activity.status == "completed"
         assert len(server.requests) == 1
 
 
@@ -56,7 +55,7 @@ async def test_a_stop_and_a_resume_of_an_interrupted_task_leave_it_stopped(tmp_p
     async with engine_parts(tmp_path, server) as engine:
         runner = engine.services.runner
         await asyncio.gather(runner.resume(started.id), runner.stop(started.id, "me"))
-        assert (await engine.watcher.end(started.id)).status == "cancelled"
+        assert (await engine.watcher.end(started.id)).activity.status == "cancelled"
         after_end = engine.watcher.tasks(started.id)[-1]
         await engine.services.log.flush()
         assert engine.watcher.tasks(started.id)[-1] == after_end
@@ -79,7 +78,10 @@ async def test_a_stop_and_another_approval_mode_leave_an_interrupted_task_stoppe
             stop = services.runner.stop(started.id, "me")
             await asyncio.gather(*((mode, stop) if first == "mode" else (stop, mode)))
         stored = await services.database.tasks.get(started.id)
-        assert stored is not None and (stored.status, stored.stop_reason) == ("cancelled", "manual_stop")
+        assert stored is not None and (stored.activity.status, stored.outcome.stop_reason) == (
+            "cancelled",
+            "manual_stop",
+        )
         assert engine.watcher.tasks(started.id)[-1] == stored
 
 
@@ -90,8 +92,8 @@ async def test_a_task_that_is_stopped_before_it_is_resumed_after_a_restart_stays
     async with engine_parts(tmp_path, ModelServer()) as engine:
         services, background = engine.services, Background()
         stored = await services.database.tasks.get(started.id)
-        assert stored is not None and stored.status == "interrupted"
-        services.log.publish(TaskUpdate(task=msgspec.structs.replace(stored, resumes=True)))
+        assert stored is not None and stored.activity.status == "interrupted"
+        services.log.publish(TaskUpdate(task=replace_fields(stored, resumes=True)))
 
         async def stop_and_resume(task_id: str) -> Task:
             await services.runner.stop(task_id, "me")
@@ -110,7 +112,10 @@ async def test_a_task_that_is_stopped_before_it_is_resumed_after_a_restart_stays
         await services.log.flush()
         await background.close()
         stored = await services.database.tasks.get(started.id)
-        assert stored is not None and (stored.status, stored.stop_reason) == ("cancelled", "manual_stop")
+        assert stored is not None and (stored.activity.status, stored.outcome.stop_reason) == (
+            "cancelled",
+            "manual_stop",
+        )
 
 
 async def test_task_accepts_messages_and_pause_from_its_start(tmp_path: Path) -> None:
@@ -143,7 +148,7 @@ async def test_requests_while_the_end_is_being_saved_are_refused(tmp_path: Path)
             await runner.stop(started.id, "me")
         task = await engine.watcher.end(started.id)
         await engine.services.log.flush()
-        assert (task.stopping, task.activity) == (False, "")
+        assert (task.activity.stopping, task.activity.detail) == (False, "")
         assert await engine.services.database.tasks.get(started.id) == task
         last = [event.task for event in engine.watcher.events if isinstance(event, TaskUpdate)][-1]
         assert last == task
@@ -155,10 +160,10 @@ async def test_steering_message_during_completion_is_still_read(tmp_path: Path) 
     replies = [Reply(calls=(complete, command, UPDATE)), Reply(text="Read it.")]
     async with engine_parts(tmp_path, ModelServer(replies=replies)) as engine:
         started = await engine.start()
-        await engine.watcher.task(started.id, lambda task: task.current_tool == "shell")
+        await engine.watcher.task(started.id, lambda task: task.activity.current_tool == "shell")
         await engine.say(started.id, "one more thing")
         (engine.workspace / "go").touch()
-        assert (await engine.watcher.end(started.id)).summary == "Read it."
+        assert (await engine.watcher.end(started.id)).outcome.summary == "Read it."
         assert "one more thing" in str(engine.model.requests[1].messages)
 
 

@@ -12,7 +12,8 @@ from errand.protocol.agents import Agent, AgentCreateParams, AgentSetHeadParams
 from errand.protocol.blocks import NoticeBlock
 from errand.protocol.conversations import Conversation, TurnTaking
 from errand.protocol.events import ConversationUpdate
-from errand.protocol.tasks import Allowance
+from errand.protocol.tasks.groups import Allowance
+from errand.protocol.tasks.task import replace_fields
 from errand.protocol.usage import Usage
 from errand.text.notice_text import notice_text
 from tests.support.engine_parts import EngineParts, crash, engine_parts
@@ -146,7 +147,7 @@ async def test_a_stop_and_a_failure_end_a_round(tmp_path: Path) -> None:
         started = await engine.start("go", conversation_id=anna.conversation_id, mode="chat")
         await engine.model.request(0)
         await engine.services.runner.stop(started.id, "the test")
-        assert (await engine.watcher.end(started.id)).status == "cancelled"
+        assert (await engine.watcher.end(started.id)).activity.status == "cancelled"
         await quiet(engine)
         assert len(await engine.services.database.tasks.of_conversation(anna.conversation_id)) == 1
         assert await spoken(engine, "fail", anna.conversation_id) == ["Anna"]
@@ -176,7 +177,7 @@ async def test_message_to_another_agent_ends_the_round(tmp_path: Path) -> None:
         first = await engine.start("@Anna @Coder go", conversation_id=anna.conversation_id, mode="chat")
         await engine.model.request(0)
         second = await engine.start("@Writer quick", conversation_id=anna.conversation_id, mode="chat")
-        assert (await engine.watcher.end(second.id)).status == "completed"
+        assert (await engine.watcher.end(second.id)).activity.status == "completed"
         gate.set()
         await engine.watcher.end(first.id)
         await quiet(engine)
@@ -203,7 +204,7 @@ async def test_engine_in_shutdown_does_not_start_the_next_speaker(tmp_path: Path
         await quiet(engine)
     async with engine_parts(tmp_path, speaking(speech)) as engine:
         (task,) = await engine.services.database.tasks.of_conversation(place)
-        assert task.status == "completed"
+        assert task.activity.status == "completed"
         (agent,) = [one for one in await engine.services.database.agents.list(place) if one.id == task.agent_id]
         nodes = await engine.services.database.nodes.path(agent.head_id or "")
         (notice,) = nodes[-1].blocks
@@ -251,7 +252,7 @@ async def test_engine_messages_within_a_task_start_no_new_round(tmp_path: Path) 
         await engine.watcher.end(started.id)
         await quiet(engine)
         tasks = await engine.services.database.tasks.of_conversation(anna.conversation_id)
-        assert [task.status for task in tasks] == ["completed"] * 3
+        assert [task.activity.status for task in tasks] == ["completed"] * 3
         assert len([node for node in engine.watcher.nodes() if node.role == "user"]) == 4
 
 
@@ -288,13 +289,13 @@ async def test_budget_applies_to_the_whole_round(tmp_path: Path) -> None:
         services = engine.services
         ended = await engine.watcher.end((await engine.start("go", conversation_id=anna.conversation_id)).id)
         await quiet(engine)
-        spent = msgspec.structs.replace(ended, budget_usd=0.5, usage=Usage(cost_usd=0.2))
+        spent = replace_fields(ended, budget_usd=0.5, usage=Usage(cost_usd=0.2))
         _, params = await next_reply(spent, coder, services.database)
         assert params.budget_usd == pytest.approx(0.3)
-        raised = msgspec.structs.replace(spent, allowance=Allowance(turns=50, budget_usd=0.7))
+        raised = replace_fields(spent, allowance=Allowance(turns=50, budget_usd=0.7))
         _, params = await next_reply(raised, coder, services.database)
         assert params.budget_usd == pytest.approx(0.5)
-        everything = msgspec.structs.replace(spent, usage=Usage(cost_usd=0.6))
+        everything = replace_fields(spent, usage=Usage(cost_usd=0.6))
         assert await Rounds(services.log, services.database, services.locks).on_task_ended(everything) is None
         assert notices(engine)[-1].startswith("The round ended: its budget was used up before it was Coder's turn.")
 

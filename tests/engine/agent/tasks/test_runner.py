@@ -12,7 +12,8 @@ from errand.protocol.asks import AskAnswerParams
 from errand.protocol.blocks import NoticeBlock, TextBlock, ToolCallBlock
 from errand.protocol.events import ConversationUpdate, TaskUpdate, TextDelta
 from errand.protocol.notices import LimitReached
-from errand.protocol.tasks import AgentPlan, PlannedCall, TaskRetryParams, TaskStartParams
+from errand.protocol.tasks.methods import TaskRetryParams, TaskStartParams
+from errand.protocol.tasks.task import AgentPlan, PlannedCall, replace_fields
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.model_replies import DONE, shell
 from tests.support.model_server import Call, ModelServer, Reply
@@ -24,8 +25,16 @@ async def test_a_task_runs_tools_and_ends_with_its_summary(tmp_path: Path) -> No
         tmp_path, ModelServer(turns=[shell("echo hello > made.txt; cat made.txt"), DONE])
     ) as engine:
         task = await engine.watcher.end((await engine.start()).id)
-        assert (task.status, task.stop_reason, task.summary) == ("completed", "completed", "all done")
-        assert (task.step_count, task.usage.input_tokens, task.usage.output_tokens) == (2, 200, 40)
+        assert (task.activity.status, task.outcome.stop_reason, task.outcome.summary) == (
+            "completed",
+            "completed",
+            "all done",
+        )
+        assert (task.progress.step_count, task.progress.usage.input_tokens, task.progress.usage.output_tokens) == (
+            2,
+            200,
+            40,
+        )
         assert (engine.workspace / "made.txt").read_text() == "hello\n"
         nodes = engine.watcher.nodes()
         assert [node.role for node in nodes] == ["user", "assistant", "tool_result", "assistant", "tool_result"]
@@ -108,7 +117,7 @@ async def test_steering_opens_the_next_turn_and_a_follow_up_comes_after_the_work
         await engine.say(started.id, "and then this", "follow_up")
         await engine.say(started.id, "rather that")
         gate.set()
-        assert (await engine.watcher.end(started.id)).summary == "Followed."
+        assert (await engine.watcher.end(started.id)).outcome.summary == "Followed."
         said = [node.blocks for node in engine.watcher.nodes() if node.role == "user"]
         assert said == [(TextBlock(text=text),) for text in ("go", "rather that", "and then this")]
         with pytest.raises(IllegalMove):
@@ -118,7 +127,11 @@ async def test_steering_opens_the_next_turn_and_a_follow_up_comes_after_the_work
 async def test_turn_limit_ends_an_unattended_task(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(turns=[shell("true"), shell("true"), DONE])) as engine:
         task = await engine.watcher.end((await engine.start(max_turns=2)).id)
-        assert (task.status, task.stop_reason, task.step_count) == ("cancelled", "iteration_limit", 2)
+        assert (task.activity.status, task.outcome.stop_reason, task.progress.step_count) == (
+            "cancelled",
+            "iteration_limit",
+            2,
+        )
 
 
 async def test_turn_limit_asks_and_approval_grants_as_many_turns_again(tmp_path: Path) -> None:
@@ -128,19 +141,19 @@ async def test_turn_limit_asks_and_approval_grants_as_many_turns_again(tmp_path:
         ask = await engine.watcher.ask(started.id)
         assert ask.kind == "limit"
         await engine.services.asks.answer(AskAnswerParams(ask_id=ask.id, allow=True), "me")
-        assert (await engine.watcher.end(started.id)).status == "completed"
+        assert (await engine.watcher.end(started.id)).activity.status == "completed"
 
 
 async def test_a_text_reply_ends_a_task_of_mode_auto_and_is_its_summary(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(turns=[Reply(text="It is 4.")])) as engine:
         task = await engine.watcher.end((await engine.start()).id)
-        assert (task.status, task.summary) == ("completed", "It is 4.")
+        assert (task.activity.status, task.outcome.summary) == ("completed", "It is 4.")
 
 
 async def test_task_mode_nudges_the_model_until_it_reports_completion(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(turns=[Reply(text="Thinking."), DONE])) as engine:
         task = await engine.watcher.end((await engine.start(mode="task")).id)
-        assert (task.status, task.summary, task.step_count) == ("completed", "all done", 2)
+        assert (task.activity.status, task.outcome.summary, task.progress.step_count) == ("completed", "all done", 2)
         said = [(node.author, node.is_from_person) for node in engine.watcher.nodes() if node.role == "user"]
         assert said == [("user", True), ("engine", False)]
 
@@ -151,7 +164,7 @@ async def test_retry_after_a_nudge_uses_the_user_message_as_its_prompt(tmp_path:
         await engine.watcher.end((await engine.start("mow the lawn", mode="task")).id)
         reply = [node for node in engine.watcher.nodes() if node.role == "assistant"][-1]
         again = await engine.services.runner.retry(TaskRetryParams(node_id=reply.id))
-        assert again.prompt == "mow the lawn"
+        assert again.request.prompt == "mow the lawn"
         await engine.watcher.end(again.id)
 
 
@@ -159,7 +172,11 @@ async def test_chat_ends_at_each_text_reply_and_has_tools_except_completion(tmp_
     server = ModelServer(turns=[shell("echo 4"), Reply(text="It is 4.")])
     async with engine_parts(tmp_path, server) as engine:
         task = await engine.watcher.end((await engine.start(mode="chat")).id)
-        assert (task.stop_reason, task.step_count, task.summary) == ("completed", 2, "It is 4.")
+        assert (task.outcome.stop_reason, task.progress.step_count, task.outcome.summary) == (
+            "completed",
+            2,
+            "It is 4.",
+        )
         (first, _) = server.requests
         tools = str(first.body["tools"])
         assert "'shell'" in tools and "'ask_user'" in tools
@@ -170,8 +187,8 @@ async def test_chat_ends_at_each_text_reply_and_has_tools_except_completion(tmp_
 async def test_failed_model_call_ends_the_task_with_its_error_and_keeps_the_message(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(replies=[Reply(status=401, error="no such key")])) as engine:
         task = await engine.watcher.end((await engine.start("hello")).id)
-        assert (task.status, task.stop_reason) == ("error", "error")
-        assert task.error is not None and "key" in task.error
+        assert (task.activity.status, task.outcome.stop_reason) == ("error", "error")
+        assert task.outcome.error is not None and "key" in task.outcome.error
         assert engine.watcher.nodes()[0].blocks == (TextBlock(text="hello"),)
         assert engine.watcher.nodes()[1].status == "failed"
 
@@ -236,17 +253,17 @@ async def test_fifty_tasks_work_at_once(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(turns=[shell("echo $RANDOM > /dev/null"), DONE])) as engine:
         started = await asyncio.gather(*(engine.start() for _ in range(50)))
         ended = [await engine.watcher.end(task.id) for task in started]
-        assert {task.status for task in ended} == {"completed"}
+        assert {task.activity.status for task in ended} == {"completed"}
 
 
 async def test_an_engine_that_ends_interrupts_its_tasks_and_the_next_one_resumes_them(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(turns=[shell("sleep 60")])) as engine:
         started = await engine.start()
-        await engine.watcher.task(started.id, lambda task: task.status == "tool_executing")
+        await engine.watcher.task(started.id, lambda task: task.activity.status == "tool_executing")
     async with engine_parts(tmp_path, ModelServer(turns=[DONE, DONE])) as engine:
         await _point_to(engine, started.id)
         await engine.services.runner.resume(started.id)
-        assert (await engine.watcher.end(started.id)).summary == "all done"
+        assert (await engine.watcher.end(started.id)).outcome.summary == "all done"
         assert [node.role for node in engine.watcher.nodes()] == ["assistant", "tool_result"]
 
 
@@ -257,7 +274,7 @@ async def test_task_interrupted_during_a_reply_is_asked_to_continue(tmp_path: Pa
     async with engine_parts(tmp_path, ModelServer(turns=[DONE, DONE])) as engine:
         await _point_to(engine, started.id)
         await engine.services.runner.resume(started.id)
-        assert (await engine.watcher.end(started.id)).summary == "all done"
+        assert (await engine.watcher.end(started.id)).outcome.summary == "all done"
         assert [node.role for node in engine.watcher.nodes()] == ["user", "assistant", "tool_result"]
 
 
@@ -266,7 +283,7 @@ async def _point_to(engine: EngineParts, task_id: str) -> None:
     stored = await engine.services.database.tasks.get(task_id)
     assert stored is not None
     engine.services.keys.allow_address("openai_compatible", engine.model.url)
-    engine.services.log.publish(TaskUpdate(task=msgspec.structs.replace(stored, api_base=engine.model.url)))
+    engine.services.log.publish(TaskUpdate(task=replace_fields(stored, api_base=engine.model.url)))
     await engine.services.log.flush()
 
 

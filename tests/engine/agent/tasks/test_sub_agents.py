@@ -8,7 +8,8 @@ from errand.protocol.agents import Personality
 from errand.protocol.asks import AskAnswerParams
 from errand.protocol.base import JsonValue
 from errand.protocol.events import PersonalityUpdate, TaskUpdate
-from errand.protocol.tasks import Task, TaskRetryParams
+from errand.protocol.tasks.methods import TaskRetryParams
+from errand.protocol.tasks.task import Task
 from tests.support.engine_parts import EngineParts, crash, engine_parts
 from tests.support.model_replies import DONE, results, shell
 from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply
@@ -32,7 +33,7 @@ def answer(by_prompt: dict[str, list[Reply]]) -> Callable[[ReceivedRequest], Rep
 def children(engine: EngineParts, parent: Task) -> dict[str, Task]:
     """The newest state of each sub-agent's task, by title."""
     tasks = [event.task for event in engine.watcher.events if isinstance(event, TaskUpdate)]
-    return {task.title: task for task in tasks if task.parent_id == parent.id}
+    return {task.origin.title: task for task in tasks if task.origin.parent_id == parent.id}
 
 
 async def child(engine: EngineParts, parent: Task, title: str, condition: Callable[[Task], bool]) -> Task:
@@ -50,16 +51,16 @@ async def test_sub_agents_work_at_once_and_their_reports_go_to_the_task(tmp_path
     server = ModelServer(answer=answer(replies))
     async with engine_parts(tmp_path, server) as engine:
         task = await engine.start()
-        await child(engine, task, "b", lambda one: one.step_count == 2)
-        assert children(engine, task)["a"].ended_at is None
+        await child(engine, task, "b", lambda one: one.progress.step_count == 2)
+        assert children(engine, task)["a"].outcome.ended_at is None
         gates["b"].set()
-        await child(engine, task, "b", lambda one: one.ended_at is not None)
+        await child(engine, task, "b", lambda one: one.outcome.ended_at is not None)
         gates["a"].set()
         ended = await engine.watcher.end(task.id)
         below = children(engine, task)
-        assert (ended.status, ended.step_count, ended.delegated_turns) == ("completed", 2, 3)
-        assert (ended.total_usage.input_tokens, ended.usage.input_tokens) == (500, 200)
-        assert [(one.depth, one.status, one.summary) for one in (below["a"], below["b"])] == [
+        assert (ended.activity.status, ended.progress.step_count, ended.progress.delegated_turns) == ("completed", 2, 3)
+        assert (ended.total_usage.input_tokens, ended.progress.usage.input_tokens) == (500, 200)
+        assert [(one.origin.depth, one.activity.status, one.outcome.summary) for one in (below["a"], below["b"])] == [
             (1, "completed", "Report of a."),
             (1, "completed", "Report of b."),
         ]
@@ -77,13 +78,13 @@ async def test_stop_of_the_task_stops_all_below_and_waits_for_them(tmp_path: Pat
     replies = {"go": [order("a")], "Do a.": [order("b")], "Do b.": [shell("sleep 60")]}
     async with engine_parts(tmp_path, ModelServer(answer=answer(replies))) as engine:
         task = await engine.start()
-        first = await child(engine, task, "a", lambda one: one.current_tool == "task")
-        second = await child(engine, first, "b", lambda one: one.current_tool == "shell")
+        first = await child(engine, task, "a", lambda one: one.activity.current_tool == "task")
+        second = await child(engine, first, "b", lambda one: one.activity.current_tool == "shell")
         await engine.services.runner.stop(task.id, "me")
         ended = await engine.watcher.end(task.id)
         states = (children(engine, task)["a"], children(engine, first)["b"], ended)
-        assert [one.status for one in states] == ["cancelled"] * 3
-        assert second.depth == 2
+        assert [one.activity.status for one in states] == ["cancelled"] * 3
+        assert second.origin.depth == 2
         assert engine.services.runner.running.shown() == ()
 
 
@@ -91,9 +92,9 @@ async def test_sub_agent_stopped_alone_reports_so_and_the_task_goes_on(tmp_path:
     replies = {"go": [order("a"), DONE], "Do a.": [shell("sleep 60")]}
     async with engine_parts(tmp_path, ModelServer(answer=answer(replies))) as engine:
         task = await engine.start()
-        below = await child(engine, task, "a", lambda one: one.current_tool == "shell")
+        below = await child(engine, task, "a", lambda one: one.activity.current_tool == "shell")
         await engine.services.runner.stop(below.id, "me")
-        assert (await engine.watcher.end(task.id)).status == "completed"
+        assert (await engine.watcher.end(task.id)).activity.status == "completed"
         report = next(one for one in results(engine.watcher.nodes()) if one.tool == "task")
         assert report.is_error and report.text.startswith("The person stopped this sub-agent")
         assert report.summary == "stopped by you"
@@ -105,8 +106,11 @@ async def test_use_of_sub_agents_counts_into_the_limits_of_the_task(tmp_path: Pa
         task = await engine.start(max_turns=4)
         ended = await engine.watcher.end(task.id)
         below = children(engine, task)["a"]
-        assert (below.stop_reason, below.step_count) == ("iteration_limit", 3)
-        assert (ended.stop_reason, ended.step_count + ended.delegated_turns) == ("iteration_limit", 4)
+        assert (below.outcome.stop_reason, below.progress.step_count) == ("iteration_limit", 3)
+        assert (ended.outcome.stop_reason, ended.progress.step_count + ended.progress.delegated_turns) == (
+            "iteration_limit",
+            4,
+        )
 
 
 async def test_deepest_sub_agents_have_no_tool_to_start_others(tmp_path: Path) -> None:
@@ -118,7 +122,7 @@ async def test_deepest_sub_agents_have_no_tool_to_start_others(tmp_path: Path) -
     }
     server = ModelServer(answer=answer(replies))
     async with engine_parts(tmp_path, server) as engine:
-        assert (await engine.watcher.end((await engine.start()).id)).status == "completed"
+        assert (await engine.watcher.end((await engine.start()).id)).activity.status == "completed"
         refused = next(one for one in results(engine.watcher.nodes()) if one.is_error)
         assert refused.text.startswith("Tool task not found")
 
@@ -143,7 +147,7 @@ async def test_sub_agent_never_has_a_tool_that_its_caller_has_not(tmp_path: Path
             engine.services.log.publish(PersonalityUpdate(personality=personality))
         await engine.services.log.flush()
         task = await engine.start(personality_id="worker")
-        assert (await engine.watcher.end(task.id)).status == "completed"
+        assert (await engine.watcher.end(task.id)).activity.status == "completed"
         refused = next(one for one in results(engine.watcher.nodes()) if one.is_error)
         assert refused.text == "None of these tools may be used here: shell."
         assert {"shell", "task", "search_memory"} <= offered(engine, "go")
@@ -163,8 +167,8 @@ async def test_resumed_task_takes_up_its_sub_agents_again(tmp_path: Path) -> Non
     later.mkdir()
     async with engine_parts(tmp_path, ModelServer(answer=answer(replies))) as engine:
         task = await engine.start(api_key=None)
-        await child(engine, task, "a", lambda one: one.ended_at is not None)
-        await child(engine, task, "b", lambda one: one.step_count == 2)
+        await child(engine, task, "a", lambda one: one.outcome.ended_at is not None)
+        await child(engine, task, "b", lambda one: one.progress.step_count == 2)
         await engine.services.log.flush()
         port = crash(engine, later)
         await engine.services.runner.stop(task.id, "me")
@@ -173,15 +177,15 @@ async def test_resumed_task_takes_up_its_sub_agents_again(tmp_path: Path) -> Non
     server = ModelServer(answer=answer(replies), port=port)
     async with engine_parts(later, server) as engine:
         stored = await engine.services.database.tasks.active()
-        assert {one.status for one in stored} == {"interrupted"} and len(stored) == 2
+        assert {one.activity.status for one in stored} == {"interrupted"} and len(stored) == 2
         await engine.services.runner.resume(task.id)
         ended = await engine.watcher.end(task.id)
-        assert ended.status == "completed", ended.error
+        assert ended.activity.status == "completed", ended.outcome.error
         every = await engine.services.database.tasks.of_conversation(task.conversation_id)
-        assert len(every) == 3 and {one.status for one in every} == {"completed"}
+        assert len(every) == 3 and {one.activity.status for one in every} == {"completed"}
         reports = [one.text for one in results(engine.watcher.nodes()) if one.tool == "task"]
         assert reports == ["Report of a.", "Report of b."]
-        assert ended.delegated_turns == 3
+        assert ended.progress.delegated_turns == 3
 
 
 async def test_stop_of_an_interrupted_task_ends_its_sub_agents(tmp_path: Path) -> None:
@@ -190,7 +194,7 @@ async def test_stop_of_an_interrupted_task_ends_its_sub_agents(tmp_path: Path) -
     later.mkdir()
     async with engine_parts(tmp_path, ModelServer(answer=answer(replies))) as engine:
         task = await engine.start()
-        await child(engine, task, "a", lambda one: one.step_count == 1)
+        await child(engine, task, "a", lambda one: one.progress.step_count == 1)
         await engine.services.log.flush()
         crash(engine, later)
         await engine.services.runner.stop(task.id, "me")
@@ -208,26 +212,26 @@ async def test_pause_of_a_task_pauses_its_sub_agents(tmp_path: Path) -> None:
     }
     async with engine_parts(tmp_path, ModelServer(answer=answer(replies))) as engine:
         task = await engine.start()
-        await child(engine, task, "a", lambda one: one.step_count == 1)
+        await child(engine, task, "a", lambda one: one.progress.step_count == 1)
         await engine.services.runner.pause(task.id)
         gate.set()
-        await child(engine, task, "a", lambda one: one.status == "paused")
+        await child(engine, task, "a", lambda one: one.activity.status == "paused")
         await engine.services.runner.resume(task.id)
-        assert (await engine.watcher.end(task.id)).status == "completed"
+        assert (await engine.watcher.end(task.id)).activity.status == "completed"
 
 
 async def test_stop_of_a_task_whose_sub_agent_waits_for_an_approval_settles_the_ask(tmp_path: Path) -> None:
     replies = {"go": [order("a")], "Do a.": [order("b")], "Do b.": [shell("touch made")]}
     async with engine_parts(tmp_path, ModelServer(answer=answer(replies))) as engine:
         task = await engine.start(approve="ask")
-        first = await child(engine, task, "a", lambda one: one.current_tool == "task")
-        second = await child(engine, first, "b", lambda one: one.status == "waiting_user")
+        first = await child(engine, task, "a", lambda one: one.activity.current_tool == "task")
+        second = await child(engine, first, "b", lambda one: one.activity.status == "waiting_user")
         ask = await engine.watcher.ask(second.id)
         assert (ask.conversation_id, ask.task_id) == (task.conversation_id, second.id)
         await engine.services.runner.stop(task.id, "me")
         await engine.watcher.end(task.id)
         every = await engine.services.database.tasks.of_conversation(task.conversation_id)
-        assert {one.status for one in every} == {"cancelled"}
+        assert {one.activity.status for one in every} == {"cancelled"}
         await engine.services.log.flush()
         (stored,) = await engine.services.database.asks.page(task_ids=(second.id,))
         assert stored.status == "cancelled"
@@ -241,12 +245,14 @@ async def test_limit_that_sub_agents_reach_is_asked_about_once_by_the_task_at_th
         task = await engine.start(max_turns=6, approve="edits", attended=True)
         ask = await engine.watcher.ask(task.id)
         below = children(engine, task)
-        assert ask.kind == "limit" and all(one.ended_at is not None for one in below.values())
+        assert ask.kind == "limit" and all(one.outcome.ended_at is not None for one in below.values())
         await engine.services.asks.answer(AskAnswerParams(ask_id=ask.id, allow=True), "me")
         ended = await engine.watcher.end(task.id)
-        assert ended.status == "completed"
-        assert [one.stop_reason for one in below.values()] == ["iteration_limit"] * 2
-        assert ended.step_count == 2 and ended.delegated_turns == sum(one.step_count for one in below.values())
+        assert ended.activity.status == "completed"
+        assert [one.outcome.stop_reason for one in below.values()] == ["iteration_limit"] * 2
+        assert ended.progress.step_count == 2 and ended.progress.delegated_turns == sum(
+            one.progress.step_count for one in below.values()
+        )
 
 
 async def test_retried_reply_starts_sub_agents_of_its_own(tmp_path: Path) -> None:
@@ -255,9 +261,9 @@ async def test_retried_reply_starts_sub_agents_of_its_own(tmp_path: Path) -> Non
         task = await engine.watcher.end((await engine.start(api_key=None)).id)
         reply = next(node for node in engine.watcher.nodes() if node.task_id == task.id and node.role == "assistant")
         again = await engine.services.runner.retry(TaskRetryParams(node_id=reply.id))
-        assert (await engine.watcher.end(again.id)).status == "completed"
+        assert (await engine.watcher.end(again.id)).activity.status == "completed"
         first, second = children(engine, task)["a"], children(engine, again)["a"]
-        assert first.id != second.id and (first.status, second.status) == ("completed", "completed")
+        assert first.id != second.id and (first.activity.status, second.activity.status) == ("completed", "completed")
         agents = await engine.services.database.agents.list(task.conversation_id)
         assert [agent.name for agent in agents] == ["Assistant", "a", "a 2"]
         outline = await engine.services.database.trees.outline(
@@ -277,7 +283,7 @@ async def test_next_task_begins_in_the_folder_of_the_last_one_and_not_in_that_of
     async with engine_parts(tmp_path, server) as engine:
         task = await engine.watcher.end((await engine.start()).id)
         second = await engine.start("more", conversation_id=task.conversation_id)
-        assert second.working_dir == task.working_dir == str(engine.workspace / "one")
+        assert second.progress.working_dir == task.progress.working_dir == str(engine.workspace / "one")
         await engine.watcher.end(second.id)
 
 
@@ -287,6 +293,6 @@ async def test_a_sub_agent_that_gives_no_answer_is_an_error_for_the_task(tmp_pat
     async with engine_parts(tmp_path, ModelServer(replies=replies)) as engine:
         ended = await engine.watcher.end((await engine.start()).id)
         (result,) = [block for block in results(engine.watcher.nodes()) if block.tool == "task"]
-        assert ended.status == "completed"
+        assert ended.activity.status == "completed"
         assert (result.is_error, result.summary) == (True, "no answer")
         assert "The sub-agent gave no answer" in result.text

@@ -8,7 +8,7 @@ import pytest
 
 from errand.engine.core.errors import ConfigurationError, InvalidParams, StorageError
 from errand.protocol.blocks import NoticeBlock
-from errand.protocol.tasks import TaskStartParams
+from errand.protocol.tasks.methods import TaskStartParams
 from errand.text.notice_text import notice_text
 from tests.support.databases import execute
 from tests.support.engine_parts import EngineParts, engine_parts
@@ -57,7 +57,7 @@ async def test_a_chosen_thinking_level_that_is_not_sent_is_said_once(tmp_path: P
 async def test_nothing_is_said_of_the_thinking_level_of_a_personality(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(replies=[Reply(text="Hello.")])) as engine:
         task = await engine.start(personality_id="coder", mode="chat")
-        assert (await engine.watcher.end(task.id)).thinking_level == "medium"
+        assert (await engine.watcher.end(task.id)).request.thinking_level == "medium"
         assert notices(engine) == []
 
 
@@ -109,7 +109,7 @@ async def test_default_address_is_used_only_for_models_of_unknown_providers(tmp_
         workspace, runner = str(engine.workspace), engine.services.runner
         own = await runner.start(TaskStartParams(prompt="go", workspace=workspace, model="openai_compatible/x"))
         known = await runner.start(TaskStartParams(prompt="go", workspace=workspace, model="scripted/note"))
-        assert (own.api_base, known.api_base) == (engine.model.url, None)
+        assert (own.request.api_base, known.request.api_base) == (engine.model.url, None)
         await runner.stop(known.id, "me")
         for task in (own, known):
             await engine.watcher.end(task.id)
@@ -118,7 +118,7 @@ async def test_default_address_is_used_only_for_models_of_unknown_providers(tmp_
 async def test_thinking_level_of_the_settings_is_the_default(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(turns=[Reply(text="Hi.")])) as engine:
         engine.services.settings.set("thinking_level", "high")
-        assert (await engine.watcher.end((await engine.start()).id)).thinking_level == "high"
+        assert (await engine.watcher.end((await engine.start()).id)).request.thinking_level == "high"
 
 
 @pytest.mark.parametrize(
@@ -145,5 +145,5 @@ async def test_a_task_whose_start_the_database_refuses_does_not_stay_running(tmp
         with pytest.raises(StorageError, match="not today"):
             await engine.start()
         (task,) = (await engine.services.database.tasks.page()).tasks
-        assert (task.status, task.stop_reason) == ("error", "error")
-        assert task.error is not None and "not today" in task.error
+        assert (task.activity.status, task.outcome.stop_reason) == ("error", "error")
+        assert task.outcome.error is not None and "not today" in task.outcome.error

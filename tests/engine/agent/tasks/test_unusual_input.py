@@ -17,7 +17,7 @@ async def test_undecodable_file_names_are_quoted_so_that_they_can_be_read(tmp_pa
     calls = (Call("code", {"action": "list"}), Call("code", {"action": "search", "pattern": "needle"}))
     async with engine_parts(tmp_path, ModelServer(turns=[Reply(calls=calls), DONE])) as engine:
         make_odd_file(engine.workspace)
-        assert (await engine.watcher.end((await engine.start()).id)).status == "completed"
+        assert (await engine.watcher.end((await engine.start()).id)).activity.status == "completed"
         blocks = [block for node in engine.watcher.nodes() for block in node.blocks]
         listed, found, _ = [block.text for block in blocks if isinstance(block, ToolResultBlock)]
         assert (listed, found) == (r'"\377.txt"', r'"\377.txt":1: a needle')
@@ -33,6 +33,6 @@ async def test_odd_arguments_are_reported_to_the_model_and_the_task_continues(tm
     )
     calls = tuple(Call("shell", arguments) for arguments in raw)
     async with engine_parts(tmp_path, ModelServer(turns=[Reply(calls=calls), DONE])) as engine:
-        assert (await engine.watcher.end((await engine.start()).id)).status == "completed"
+        assert (await engine.watcher.end((await engine.start()).id)).activity.status == "completed"
         blocks = [block for node in engine.watcher.nodes() for block in node.blocks]
         assert [block.is_error for block in blocks if isinstance(block, ToolResultBlock)] == [True] * 5 + [False]

@@ -44,7 +44,7 @@ class Company:
 
     def has_answered(self, name: str) -> bool:
         task = self.engine.stores.tasks.of_agent(self.agent(name).id)
-        return task is not None and task.ended_at is not None
+        return task is not None and task.outcome.ended_at is not None
 
     async def until_said(self, *words: str) -> None:
         try:
@@ -136,7 +136,7 @@ async def test_options_of_one_agent_are_not_sent_to_another(tmp_path: Path) -> N
             store.commands.send(f"@{name} and you?")
             await until(lambda name=name: people.has_answered(name))
             task = people.engine.stores.tasks.of_agent(people.agent(name).id)
-            models.append(task.model if task is not None else "")
+            models.append(task.request.model if task is not None else "")
         assert models == ["openai_compatible/own", "openai_compatible/test-model"]
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 
 from errand.client.conversation.rows import BranchEndRow, BranchSwitchRow, EditMessageRow, ReplyRow, TaskEndRow, UserRow
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task
 from errand.window.stores.conversation.store import ConversationStore
 from errand.window.stores.task_options import TaskOptions
 from tests.support.model_server import Call, ModelServer, Reply
@@ -66,7 +66,7 @@ class Talk:
 
     async def until_said(self, *words: str) -> None:
         try:
-            await until(lambda: self.said == [*words] and self.task.ended_at is not None)
+            await until(lambda: self.said == [*words] and self.task.outcome.ended_at is not None)
         except TimeoutError:
             assert self.said == [*words], str(self.trouble)
             raise
@@ -91,10 +91,10 @@ async def test_a_resent_message_is_another_version_and_both_can_be_shown(tmp_pat
         talk.store.branches.resend(talk.store.branch.node(old), "write an ode")
         await talk.until_said("write an ode", "2/2", "Two.")
         assert talk.fork.previous_id == old and talk.fork.next_id is None
-        assert talk.task.prompt == "write an ode"
+        assert talk.task.request.prompt == "write an ode"
         talk.store.branches.switch(old)
         await talk.until_said("write a poem", "1/2", "One.")
-        assert talk.task.prompt == "write a poem", "the last task of this branch"
+        assert talk.task.request.prompt == "write a poem", "the last task of this branch"
         assert talk.fork.next_id is not None
         talk.store.branches.switch(talk.fork.next_id)
         await talk.until_said("write an ode", "2/2", "Two.")

@@ -102,7 +102,7 @@ async def test_both_sides_start_at_the_fork_and_show_the_totals_of_their_tasks(t
         assert [said(side) for side in comparison.sides] == [["one way", "B.", "end"], ["another way", "C.", "end"]]
         assert comparison.common_text == "A."
         for side in comparison.sides:
-            assert [task.usage.output_tokens for task in side.tasks] == [20]
+            assert [task.progress.usage.output_tokens for task in side.tasks] == [20]
             assert side.models == ("openai_compatible/test-model",)
             assert (side.is_working, comparison.can_continue(side)) == (False, True)
         comparison.show_branch(1, ComparedBranch(fork))
@@ -140,7 +140,7 @@ async def test_three_models_stream_side_by_side_and_one_is_chosen_while_the_othe
         comparison.continue_with(two)
         await until(lambda: bool(chosen) and store.branch.ids[-1:] == [two.leaf_id])
         await until(lambda: not engine.stores.tasks.at_work(store.conversation_id or ""))
-        assert [side.task.stop_reason for side in comparison.sides if side.task is not None] == [
+        assert [side.task.outcome.stop_reason for side in comparison.sides if side.task is not None] == [
             "manual_stop",
             "completed",
             "manual_stop",
@@ -194,14 +194,14 @@ async def test_one_column_is_stopped_and_a_failed_one_says_why(tmp_path: Path) -
         stack.callback(comparison.close)
         comparison.load()
         one, two, three = comparison.sides
-        await until(lambda: three.task is not None and three.task.status == "error")
-        assert three.task is not None and "this model is gone" in (three.task.error or "")
+        await until(lambda: three.task is not None and three.task.activity.status == "error")
+        assert three.task is not None and "this model is gone" in (three.task.outcome.error or "")
         models.begin("one")
         models.begin("two")
         await until(lambda: said(one) == said(two) == ["I am "])
         comparison.stop(two)
         await until(lambda: not two.is_working)
-        assert two.task is not None and two.task.stop_reason == "manual_stop" and one.is_working
+        assert two.task is not None and two.task.outcome.stop_reason == "manual_stop" and one.is_working
         assert comparison.can_continue(two), "what was written is kept"
         comparison.stop_all()
         await until(lambda: not comparison.is_working)

@@ -24,7 +24,7 @@ async def test_live_output_is_appended_and_the_next_call_is_not_running_before_i
             await until(lambda number=number: f"line {number}" in next((row.output for row in calls(mirror)), ""))
             seen.append(calls(mirror)[0].output)
             assert [row.state for row in calls(mirror)] == ["running", "pending"]
-            (Path(task.workspace) / f"go{number}").touch()
+            (Path(task.request.workspace) / f"go{number}").touch()
         await mirror.until("TaskEnd")
         assert seen == ["line 1", "line 1\nline 2", "line 1\nline 2\nline 3"]
         first, second = calls(mirror)

@@ -18,7 +18,7 @@ from errand.protocol.asks import AskAnswerParams
 from errand.protocol.base import EmptyParams
 from errand.protocol.conversations import Node
 from errand.protocol.engine import ENGINE_STATUS
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task
 from errand.window.stores.task_options import TaskOptions
 from tests.support.model_server import Call, ModelServer, Reply
 from tests.support.processes import until
@@ -66,7 +66,7 @@ async def test_a_task_is_shown_row_by_row_in_the_order_in_which_it_happened(tmp_
             ("answered", "b", None, "the window"),
             ("answered", "", True, "the window"),
         ]
-        assert isinstance(end, TaskEndRow) and end.task.summary == "all done"
+        assert isinstance(end, TaskEndRow) and end.task.outcome.summary == "all done"
 
 
 async def test_a_limit_after_a_tool_call_has_a_card_now_and_when_the_conversation_is_opened_later(
@@ -86,7 +86,7 @@ async def test_a_limit_after_a_tool_call_has_a_card_now_and_when_the_conversatio
         await mirror.until("TaskEnd")
         assert mirror.kinds == ["User", "ToolCall", "Ask", "Step", "ToolCall", "TaskEnd"]
         ended = await engine.parts.watcher.end(task.id)
-        assert ended.allowance is not None and ended.allowance.turns == 3
+        assert ended.budget.allowance is not None and ended.budget.allowance.turns == 3
 
 
 async def test_messages_of_the_engine_to_an_agent_are_notices_not_user_rows(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ async def test_a_reloaded_conversation_has_the_same_rows(tmp_path: Path) -> None
         assert again.rows == mirror.rows
         assert again.kinds == ["User", "Reply", "Ask", "Step", "Reply", "TaskEnd"]
         end = again.rows[-1]
-        assert isinstance(end, TaskEndRow) and end.task.summary == "", "the last words stand right above it"
+        assert isinstance(end, TaskEndRow) and end.task.outcome.summary == "", "the last words stand right above it"
 
 
 async def test_while_a_reply_streams_only_its_last_row_changes(tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ async def test_subscribing_during_a_reply_gives_the_text_so_far_and_a_stop_keeps
         await second.until("TaskEnd")
         assert "Notice" not in second.kinds
         end = second.rows[-1]
-        assert isinstance(end, TaskEndRow) and end.task.stop_reason == "manual_stop"
+        assert isinstance(end, TaskEndRow) and end.task.outcome.stop_reason == "manual_stop"
         assert end.stopped_by == "the window"
         assert end.remarks == ("The last reply was cut off. What came before is kept.",)
         said = "".join(texts_of(second))
@@ -194,7 +194,7 @@ async def test_a_second_message_starts_no_second_conversation(tmp_path: Path) ->
         store.commands.options = TaskOptions("openai_compatible/test-model", str(engine.parts.workspace))
         store.commands.send("first")
         store.commands.send("second")
-        await until(lambda: store.task is not None and store.task.ended_at is not None)
+        await until(lambda: store.task is not None and store.task.outcome.ended_at is not None)
         assert back == ["second"]
         assert [
             one.title for one in (await engine.parts.services.database.conversations.page(limit=10)).conversations
@@ -290,7 +290,7 @@ async def test_each_changed_task_and_node_is_a_signal(tmp_path: Path) -> None:
         store.taskUpdate.connect(tasks.append)
         store.commands.options = TaskOptions("openai_compatible/test-model")
         store.commands.send("greet again")
-        await until(lambda: bool(tasks) and tasks[-1].ended_at is not None)
+        await until(lambda: bool(tasks) and tasks[-1].outcome.ended_at is not None)
         assert [node.role for node in nodes if node.status == "complete"][:2] == ["user", "assistant"]
         assert {node.conversation_id for node in nodes} == {task.conversation_id}
-        assert tasks[-1].status == "completed"
+        assert tasks[-1].activity.status == "completed"

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from errand.client.conversation.rows import ReplyRow, SpeakerRow, StepRow, UserRow
-from errand.protocol.tasks import Task, TaskStartParams
+from errand.protocol.tasks.methods import TaskStartParams
+from errand.protocol.tasks.task import Task
 from errand.window.stores.conversation.store import ConversationStore
 from errand.window.stores.conversation.tree import TreeStore
 from tests.support.model_replies import DONE

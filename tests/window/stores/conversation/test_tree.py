@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from errand.client.conversation.rows import ReplyRow, UserRow
-from errand.protocol.tasks import Task, TaskRetryParams, TaskStartParams
+from errand.protocol.tasks.methods import TaskRetryParams, TaskStartParams
+from errand.protocol.tasks.task import Task
 from errand.window.stores.conversation.tree import TreeStore
 from tests.support.model_replies import DONE, shell
 from tests.support.model_server import ModelServer, Reply
@@ -106,7 +107,7 @@ async def test_during_a_task_the_tree_switches_no_branch_and_reports_it(tmp_path
         reply = engine.parts.watcher.nodes()[1]
         await retry(engine, reply.id)
         started = await engine.parts.start("work", conversation_id=first.conversation_id)
-        await engine.parts.watcher.task(started.id, lambda task: task.status == "tool_executing")
+        await engine.parts.watcher.task(started.id, lambda task: task.activity.status == "tool_executing")
         store, _ = await engine.open(first.conversation_id)
         told: list[str] = []
         store.failed.connect(told.append)

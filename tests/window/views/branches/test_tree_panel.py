@@ -7,7 +7,8 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QListView, QWidget
 from pytestqt.qtbot import QtBot
 
-from errand.protocol.tasks import Task, TaskRetryParams, TaskStartParams
+from errand.protocol.tasks.methods import TaskRetryParams, TaskStartParams
+from errand.protocol.tasks.task import Task
 from errand.window.stores.changes import ChangesStore
 from errand.window.stores.conversation.store import ConversationStore
 from errand.window.stores.conversation.tree import TreeStore
@@ -51,7 +52,7 @@ async def test_a_single_branch_shows_a_hint_and_two_are_drawn(tmp_path: Path, th
         await until(lambda: "This conversation has one branch" in panel.note)
         await retry(engine, reply.id)
         await until(lambda: len(panel.lines) == 3 and not panel.note)
-        await until(lambda: all(task.ended_at for line in panel.lines for task in line.tasks))
+        await until(lambda: all(task.outcome.ended_at for line in panel.lines for task in line.tasks))
         places = panel.findChild(QListView)
         assert places is not None and places.accessibleName() == "Branches of this conversation"
         spoken = [places.model().index(row, 0).data(Qt.ItemDataRole.AccessibleTextRole) for row in range(3)]

@@ -10,7 +10,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QPushButton
 from pytestqt.qtbot import QtBot
 
-from errand.protocol.tasks import ApproveMode
+from errand.protocol.tasks.groups import ApproveMode
 from errand.window.stores.task_options import TaskOptions
 from errand.window.theme.theme import Theme
 from errand.window.views.composer.approval_mode import ApprovalModeDialog, ApprovalModeView, next_mode
@@ -51,7 +51,7 @@ def shown(view: ApprovalModeView) -> tuple[str, str]:
 
 async def becomes(fixture: ViewFixture, mode: ApproveMode) -> None:
     choices = fixture.view.input_panel.task_options
-    await until(lambda: choices.options.approve == mode and fixture.task.approve == mode)
+    await until(lambda: choices.options.approve == mode and fixture.task.options.approve == mode)
 
 
 def test_the_panel_has_four_modes_each_with_its_sentence(view: ApprovalModeView) -> None:
@@ -138,6 +138,6 @@ async def test_a_chosen_mode_settles_what_waits_and_a_stricter_one_denies_it(fix
     store = fixture.view.store
     await until(lambda: bool(store.commands.waiting))
     press(panel(fixture.view.input_panel.approval_mode), "Plan")
-    await until(lambda: fixture.task.ended_at is not None)
-    assert fixture.task.refused_calls == 1
+    await until(lambda: fixture.task.outcome.ended_at is not None)
+    assert fixture.task.progress.refused_calls == 1
     assert not (fixture.engine.parts.workspace / "made").exists()

@@ -36,7 +36,7 @@ async def started(fixture: ViewFixture) -> BackgroundView:
     view = shown(fixture)
     assert view.isHidden()
     fixture.gate.set()
-    await until(lambda: fixture.task.ended_at is not None)
+    await until(lambda: fixture.task.outcome.ended_at is not None)
     fixture.view.store.commands.send("go")
     await until(lambda: len(view.rows) == 2)
     return view
@@ -91,7 +91,7 @@ async def test_a_line_is_typed_into_the_terminal_of_a_command(qapp: QApplication
     replies = [Reply(text="A prompt.", calls=calls), Reply(text="It runs.")]
     async with view_fixture(qapp, theme, tmp_path, replies, mode="chat", approve="all") as fixture:
         fixture.gate.set()
-        await until(lambda: fixture.task.ended_at is not None)
+        await until(lambda: fixture.task.outcome.ended_at is not None)
         fixture.view.store.commands.send("go")
         view = shown(fixture)
         await until(lambda: len(view.rows) == 1 and "1 waiting for input" in view.header.accessibleName())

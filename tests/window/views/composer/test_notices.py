@@ -9,7 +9,7 @@ from PySide6.QtCore import QRect
 from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QPushButton
 
 from errand.client.errors import CallError
-from errand.protocol.tasks import TASK_START, TaskStartParams
+from errand.protocol.tasks.methods import TASK_START, TaskStartParams
 from errand.window.stores.usage import ContextUsageStore
 from errand.window.theme.theme import Theme
 from errand.window.views.composer.notices import NoticeSlotView
@@ -141,7 +141,7 @@ async def test_a_full_disk_is_shown_with_the_tasks_that_wait_for_space(tmp_path:
             assert "1 task waits." in notices.text
             shown = engine.stores.tasks.get(task.id)
             assert shown is not None
-            assert (shown.status, "Make at least 100 MB free" in shown.activity) == ("paused", True)
+            assert (shown.activity.status, "Make at least 100 MB free" in shown.activity.detail) == ("paused", True)
             with pytest.raises(CallError, match="Not saved: The disk is full"):
                 await engine.stores.session.call(TASK_START, TaskStartParams(prompt="another"))
         await holds(lambda: notices.shown is None)

@@ -69,7 +69,11 @@ async def test_esc_cancels_the_edit_of_a_queued_message_and_stops_no_task(fixtur
     row.edit()
     QTest.keyClicks(row.field, "other")
     QTest.keyClick(row.field, Qt.Key.Key_Escape)
-    assert (row.is_editing, fixture.waiting, fixture.task.stopping) == (False, ["Queued for later: one"], False)
+    assert (row.is_editing, fixture.waiting, fixture.task.activity.stopping) == (
+        False,
+        ["Queued for later: one"],
+        False,
+    )
 
 
 async def test_an_edit_of_a_message_already_read_returns_to_the_input_with_the_reason(
@@ -117,7 +121,7 @@ async def test_a_stop_returns_the_queued_messages_to_the_message_field(fixture: 
     await fixture.until_waiting(3)
     QTest.keyClicks(fixture.view.composer.field, "half a thought")
     fixture.view.store.commands.stop()
-    await until(lambda: fixture.task.ended_at is not None)
+    await until(lambda: fixture.task.outcome.ended_at is not None)
     assert fixture.view.composer.text == "mind the hidden ones\nthen rest\nand read this\nhalf a thought"
     assert [Path(path).name for path in fixture.view.composer.attachments.paths] == ["notes.txt"]
 

@@ -4,13 +4,13 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import msgspec
 import pytest
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import QLabel, QPushButton
 from pytestqt.qtbot import QtBot
 
-from errand.protocol.tasks import CallProgress, Task
+from errand.protocol.tasks.groups import CallProgress
+from errand.protocol.tasks.task import Task, replace_fields
 from errand.protocol.usage import Usage
 from errand.window.stores.tasks import TaskStore
 from errand.window.stores.usage import ContextUsageStore
@@ -27,7 +27,7 @@ from tests.support.processes import until
 from tests.support.store_engine import store_engine
 
 RUNNING = records.task(step_count=1)
-ENDED = msgspec.structs.replace(RUNNING, status="completed", stop_reason="completed", ended_at=records.NOW)
+ENDED = replace_fields(RUNNING, status="completed", stop_reason="completed", ended_at=records.NOW)
 
 
 def buttons(line: StatusLineView) -> list[str]:
@@ -41,7 +41,7 @@ async def test_the_line_says_one_thing_and_its_popover_the_rest(tmp_path: Path, 
         line, popover = StatusLineView(theme, bar), ContextPopoverView(theme, bar)
         qtbot.addWidget(line)
         used = Usage(input_tokens=1_200, output_tokens=80, cost_usd=0.031)
-        near = msgspec.structs.replace(
+        near = replace_fields(
             records.task(step_count=41), usage=used, worked_s=65.0, decided="task", near=("turns", "money")
         )
         line.show_task(near, writing="Answering")
@@ -51,7 +51,7 @@ async def test_the_line_says_one_thing_and_its_popover_the_rest(tmp_path: Path, 
         texts = [label.text() for label in popover.findChildren(QLabel) if not label.isHidden()]
         assert {"41 turns · 1,280 tokens · taken as a task", "Close to the limit: turns, money"} <= set(texts)
         assert [button.text() for button in popover.findChildren(QPushButton)][:1] == ["Treat as chat"]
-        ended = msgspec.structs.replace(near, status="completed", stop_reason="completed", ended_at=records.NOW)
+        ended = replace_fields(near, status="completed", stop_reason="completed", ended_at=records.NOW)
         popover.show_task(ended)
         assert not any("limit" in label.text() for label in popover.findChildren(QLabel) if not label.isHidden())
         line.show_task(None)
@@ -65,7 +65,7 @@ async def test_a_task_that_works_is_paused_and_a_paused_one_resumed(tmp_path: Pa
         running = records.task()
 
         def offered(**changes: object) -> tuple[str, str]:
-            task = msgspec.structs.replace(running, **changes)
+            task = replace_fields(running, **changes)
             line.show_task(task)
             return line.text.partition(" · ")[0], " ".join(buttons(line))
 
@@ -74,12 +74,12 @@ async def test_a_task_that_works_is_paused_and_a_paused_one_resumed(tmp_path: Pa
             "Pausing after this step",
             "Resume",
         )
-        assert offered(status="paused", pausing=True, activity="paused") == ("Paused", "Resume")
+        assert offered(status="paused", pausing=True, detail="paused") == ("Paused", "Resume")
         assert offered(status="waiting_user") == ("Waiting for you", "")
         assert offered(status="waiting_user", pausing=True) == ("Waiting for you", "Resume")
         assert offered(stopping=True) == ("Stopping…", "")
         assert offered(status="paused", pausing=True, stopping=True)[1] == ""
-        assert offered(status="paused", activity="the disk is full")[1] == "Pause", "nobody paused it"
+        assert offered(status="paused", detail="the disk is full")[1] == "Pause", "nobody paused it"
         assert offered(status="interrupted")[1] == "", "the banner resumes it"
         assert offered(status="completed", stop_reason="completed", ended_at=records.NOW)[1] == ""
 
@@ -92,12 +92,12 @@ async def test_the_time_of_a_task_that_is_opened_in_the_midst_of_a_call_has_that
         qtbot.addWidget(line)
         tasks = TaskStore()
         call = CallProgress(call_id="call_1", started_at=datetime.now(UTC) - timedelta(minutes=10))
-        told = {"status": "tool_executing", "activity": "running a command", "worked_s": 30.0}
-        running = msgspec.structs.replace(records.task(), calls=(call,), **told)
+        told = {"status": "tool_executing", "detail": "running a command", "worked_s": 30.0}
+        running = replace_fields(records.task(), calls=(call,), **told)
         tasks.put(running)
         line.show_task(running, told_at=tasks.reported_at(running.id))
         assert line.text.startswith("Running a command · 10 min 3")
-        waiting = msgspec.structs.replace(running, status="waiting_user", activity="")
+        waiting = replace_fields(running, status="waiting_user", detail="")
         tasks.put(waiting)
         line.show_task(waiting, told_at=tasks.reported_at(running.id))
         assert line.text == "Waiting for you · 30 s", "the time does not count while it waits for a person"
@@ -108,7 +108,7 @@ async def test_an_elided_activity_has_its_full_text_in_the_tool_tip(tmp_path: Pa
         line = StatusLineView(theme, ContextBarView(ContextUsageStore(engine.stores.session), theme))
         qtbot.addWidget(line)
         used = Usage(input_tokens=123_456, output_tokens=7_890)
-        line.show_task(msgspec.structs.replace(records.task(), status="paused", usage=used, worked_s=3725))
+        line.show_task(replace_fields(records.task(), status="paused", usage=used, worked_s=3725))
         line.resize(90, line.sizeHint().height())
         line.show()
         shown = [label.text() for label in line.findChildren(QLabel) if label.isVisible()]
@@ -124,10 +124,10 @@ async def test_a_rate_limit_wait_counts_down_while_visible_and_can_be_ended(
         line = StatusLineView(theme, ContextBarView(ContextUsageStore(engine.stores.session), theme))
         qtbot.addWidget(line)
         line.resize(900, line.sizeHint().height())
-        held = msgspec.structs.replace(
+        held = replace_fields(
             records.task(),
             status="paused",
-            activity="usage limit until 14:05",
+            detail="usage limit until 14:05",
             retry_at=datetime.now(UTC) + timedelta(seconds=50),
         )
         line.show_task(held)
@@ -138,7 +138,7 @@ async def test_a_rate_limit_wait_counts_down_while_visible_and_can_be_ended(
         button = next(button for button in line.findChildren(QPushButton) if button.text() == "Try now")
         with qtbot.waitSignal(line.try_now_requested):
             button.click()
-        line.show_task(msgspec.structs.replace(held, retry_at=None, status="thinking", activity=""))
+        line.show_task(replace_fields(held, retry_at=None, status="thinking", detail=""))
         assert not button.isVisible()
         assert "resumes" not in line.text
 
@@ -151,7 +151,7 @@ async def test_no_clock_runs_while_a_task_waits_for_a_person(tmp_path: Path, the
         line.show_task(records.task())
         assert _runs_a_clock(line)
         for status in ("waiting_user", "paused"):
-            line.show_task(msgspec.structs.replace(records.task(), status=status))
+            line.show_task(replace_fields(records.task(), status=status))
             assert not _runs_a_clock(line)
 
 
@@ -173,14 +173,14 @@ def offer(button: ModeSwitchView) -> str:
     ("task", "offered"),
     [
         (RUNNING, ""),
-        (msgspec.structs.replace(RUNNING, decided="task"), "Treat as chat"),
-        (msgspec.structs.replace(RUNNING, decided="task", stopping=True), ""),
-        (msgspec.structs.replace(RUNNING, decided="chat"), ""),
-        (msgspec.structs.replace(RUNNING, mode="chat", decided="chat"), "Treat as task"),
-        (msgspec.structs.replace(ENDED, decided="chat"), "Continue as task"),
-        (msgspec.structs.replace(ENDED, mode="chat"), "Continue as task"),
-        (msgspec.structs.replace(ENDED, decided="task"), ""),
-        (msgspec.structs.replace(ENDED, decided="chat", stop_reason="manual_stop"), ""),
+        (replace_fields(RUNNING, decided="task"), "Treat as chat"),
+        (replace_fields(RUNNING, decided="task", stopping=True), ""),
+        (replace_fields(RUNNING, decided="chat"), ""),
+        (replace_fields(RUNNING, mode="chat", decided="chat"), "Treat as task"),
+        (replace_fields(ENDED, decided="chat"), "Continue as task"),
+        (replace_fields(ENDED, mode="chat"), "Continue as task"),
+        (replace_fields(ENDED, decided="task"), ""),
+        (replace_fields(ENDED, decided="chat", stop_reason="manual_stop"), ""),
     ],
 )
 def test_the_other_mode_is_offered_where_there_is_one(task: Task, offered: str, qtbot: QtBot) -> None:
@@ -188,7 +188,7 @@ def test_the_other_mode_is_offered_where_there_is_one(task: Task, offered: str, 
         button = ModeSwitchView(of_ended=of_ended)
         qtbot.addWidget(button)
         button.show_task(task)
-        assert offer(button) == (offered if (task.ended_at is not None) == of_ended else "")
+        assert offer(button) == (offered if (task.outcome.ended_at is not None) == of_ended else "")
         button.show_task(None)
         assert offer(button) == ""
 
@@ -208,11 +208,11 @@ async def test_a_chat_becomes_a_task_and_a_task_a_chat(tmp_path: Path, theme: Th
         store.taskUpdate.connect(lambda: at_work.show_task(store.task))
         await until(lambda: offer(ended) == "Continue as task")
         click(ended)
-        await until(lambda: store.task is not None and store.task.summary == "all done")
+        await until(lambda: store.task is not None and store.task.outcome.summary == "all done")
         started = await engine.parts.start("count", conversation_id=chat.conversation_id)
         await until(lambda: offer(at_work) == "Treat as chat")
         click(at_work)
-        taken = await engine.parts.watcher.task(started.id, lambda task: task.mode == "chat")
-        assert taken.decided == "chat"
+        taken = await engine.parts.watcher.task(started.id, lambda task: task.options.mode == "chat")
+        assert taken.options.decided == "chat"
         gate.set()
         await engine.parts.watcher.end(started.id)

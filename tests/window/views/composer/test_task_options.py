@@ -13,6 +13,7 @@ from pytestqt.qtbot import QtBot
 
 from errand.protocol.agents import Personality
 from errand.protocol.settings import Model
+from errand.protocol.tasks.task import replace_fields
 from errand.window.stores.task_options import TaskOptionDefaults, TaskOptions
 from errand.window.stores.window_state import WindowStateStore
 from errand.window.theme.theme import Theme
@@ -62,7 +63,7 @@ def take(box: QComboBox, text: str) -> None:
 
 
 def test_the_next_task_goes_to_the_same_server_until_another_model_is_chosen(choices: TaskOptionsView) -> None:
-    begun = msgspec.structs.replace(task(), model="openai_compatible/mine", api_base="http://127.0.0.1:9/v1")
+    begun = replace_fields(task(), model="openai_compatible/mine", api_base="http://127.0.0.1:9/v1")
     choices.show_task(begun)
     assert choices.options.start("More", "c1").api_base == "http://127.0.0.1:9/v1"
     choices.pick_model()
@@ -75,7 +76,7 @@ def test_the_next_task_goes_to_the_same_server_until_another_model_is_chosen(cho
 
 def test_a_default_model_is_not_sent_even_if_the_agent_is_known_late(choices: TaskOptionsView) -> None:
     coder = msgspec.structs.replace(agent("a1"), personality_id="coder")
-    choices.show_task(msgspec.structs.replace(task(), model="m/code"))
+    choices.show_task(replace_fields(task(), model="m/code"))
     assert choices.options.model == "m/code", "it is not the default"
     choices.set_defaults(replace(OFFER, agent=coder))
     assert (choices.options.model, choices.model) == (None, "m/code"), "it is the personality's"
@@ -87,23 +88,23 @@ def test_a_default_model_is_not_sent_even_if_the_agent_is_known_late(choices: Ta
 
 def test_the_options_of_another_agents_task_are_not_used(choices: TaskOptionsView) -> None:
     choices.set_defaults(replace(OFFER, agent=agent("a2")))
-    choices.show_task(msgspec.structs.replace(task("t1"), model="m/code", mode="chat"))
+    choices.show_task(replace_fields(task("t1"), model="m/code", mode="chat"))
     assert (choices.options.model, choices.options.mode, choices.model) == (None, "chat", "m/code")
     params = choices.options.start("More", "c1")
     assert (params.model, params.model_if_none) == (None, "m/code"), "for one that has none of its own"
     choices.set_options(replace(choices.options, model="m/mine"))
-    choices.show_task(msgspec.structs.replace(task("t2"), model="m/code"))
+    choices.show_task(replace_fields(task("t2"), model="m/code"))
     assert choices.options.model == "m/mine"
 
 
 def test_the_thinking_level_of_another_agent_or_of_the_personality_is_not_sent(choices: TaskOptionsView) -> None:
     coder = msgspec.structs.replace(agent("a1"), personality_id="coder")
     choices.set_defaults(replace(OFFER, agent=coder))
-    choices.show_task(msgspec.structs.replace(task("t1"), agent_id="another", thinking_level="low"))
+    choices.show_task(replace_fields(task("t1"), agent_id="another", thinking_level="low"))
     assert choices.options.thinking_level is None, "it was another one's"
-    choices.show_task(msgspec.structs.replace(task("t2"), agent_id="a1", thinking_level="high"))
+    choices.show_task(replace_fields(task("t2"), agent_id="a1", thinking_level="high"))
     assert choices.options.thinking_level is None, "it is the personality's"
-    choices.show_task(msgspec.structs.replace(task("t3"), agent_id="a1", thinking_level="off"))
+    choices.show_task(replace_fields(task("t3"), agent_id="a1", thinking_level="off"))
     assert choices.options.thinking_level == "off"
 
 
@@ -174,13 +175,17 @@ async def test_the_next_task_uses_the_chosen_options_and_they_stay(fixture: View
     QTest.keyClicks(input_panel.composer.field, "Continue")
     QTest.keyClick(input_panel.composer.field, Qt.Key.Key_Return)
     await until(lambda: fixture.task.id != before)
-    assert (fixture.task.mode, fixture.task.budget_usd, fixture.task.approve) == ("task", 3.0, "never")
+    assert (fixture.task.options.mode, fixture.task.budget.budget_usd, fixture.task.options.approve) == (
+        "task",
+        3.0,
+        "never",
+    )
     await until(lambda: input_panel.task_options.more_button.accessibleName().startswith("More options: Coder, Task"))
 
 
 def test_a_folder_of_the_conversation_alone_is_not_named_by_an_id(choices: TaskOptionsView) -> None:
-    choices.show_task(msgspec.structs.replace(task("t1"), workspace="/data/workspaces/c1"))
+    choices.show_task(replace_fields(task("t1"), workspace="/data/workspaces/c1"))
     assert choices.folder_button.accessibleName() == "Working folder: Own folder"
     assert choices.folder_button.toolTip() == "/data/workspaces/c1"
-    choices.show_task(msgspec.structs.replace(task("t2"), workspace="/home/me/c2"))
+    choices.show_task(replace_fields(task("t2"), workspace="/home/me/c2"))
     assert choices.folder_button.accessibleName() == "Working folder: c2"

@@ -6,7 +6,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
-from errand.protocol.tasks import Task, TodoItem
+from errand.protocol.tasks.groups import TaskActivity, TaskOutcome, TaskRequest, TodoItem
+from errand.protocol.tasks.task import Task
 from errand.window.theme.theme import Theme
 from errand.window.views.composer.todo_view import TodoItemView, TodoView
 
@@ -18,13 +19,11 @@ def _task(*items: TodoItem, is_over: bool = False) -> Task:
         id="task_1",
         conversation_id="conv_1",
         agent_id="agent_1",
-        prompt="go",
-        status="completed" if is_over else "thinking",
-        model="m",
-        workspace="/w",
         started_at=_NOW,
         todo=items,
-        ended_at=_NOW if is_over else None,
+        request=TaskRequest(prompt="go", model="m", workspace="/w"),
+        activity=TaskActivity(status="completed" if is_over else "thinking"),
+        outcome=TaskOutcome(ended_at=_NOW if is_over else None),
     )
 
 

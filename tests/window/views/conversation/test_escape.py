@@ -60,7 +60,7 @@ def escape(dialog: QWidget | None = None) -> None:
 def is_stopping(view: ConversationView) -> bool:
     task = view.store.task
     assert task is not None
-    return task.stopping or task.ended_at is not None
+    return task.activity.stopping or task.outcome.ended_at is not None
 
 
 def reminds(view: ConversationView) -> bool:

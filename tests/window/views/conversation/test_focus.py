@@ -155,7 +155,7 @@ async def test_a_click_on_stop_leaves_the_focus_in_the_composer(fixture: WindowF
     view.composer.field.setFocus()
     stop = next(button for button in view.input_panel.findChildren(QAbstractButton) if button.text().strip() == "Stop")
     QTest.mouseClick(stop, Qt.MouseButton.LeftButton)
-    await until(lambda: (task := view.store.task) is not None and task.ended_at is not None)
+    await until(lambda: (task := view.store.task) is not None and task.outcome.ended_at is not None)
     assert QApplication.focusWidget() is view.composer.field
 
 
@@ -181,9 +181,9 @@ async def test_going_on_at_a_limit_gives_the_focus_to_the_composer(fixture: Wind
     press(KEY.Key_3)
     assert view.store.commands.waiting, "a digit in the field is a number, not an answer"
     press(KEY.Key_Return)
-    await until(lambda: (found := view.store.task) is not None and found.allowance is not None)
-    assert view.store.task is not None and view.store.task.allowance is not None
-    assert (view.store.task.allowance.turns, QApplication.focusWidget()) == (4, view.composer.field)
+    await until(lambda: (found := view.store.task) is not None and found.budget.allowance is not None)
+    assert view.store.task is not None and view.store.task.budget.allowance is not None
+    assert (view.store.task.budget.allowance.turns, QApplication.focusWidget()) == (4, view.composer.field)
     view.store.commands.stop()
     await fixture.engine.parts.watcher.end(task.id)
 

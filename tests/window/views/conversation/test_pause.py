@@ -9,7 +9,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QPushButton
 
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task
 from errand.system.paths import Paths
 from errand.window.main import build_window
 from errand.window.stores.window_state import WindowStateStore
@@ -61,7 +61,7 @@ async def at_work(qapp: QApplication, theme: Theme, tmp_path: Path) -> AsyncGene
         window.activateWindow()
         at_work = Paused(window, engine, go)
         await until(lambda: window.conversations.active.store.task is not None)
-        await until(lambda: at_work.task.status == "tool_executing")
+        await until(lambda: at_work.task.activity.status == "tool_executing")
         try:
             yield at_work
         finally:
@@ -83,34 +83,38 @@ async def test_the_status_line_pauses_and_resumes_a_task(at_work: Paused) -> Non
     QTest.mouseClick(at_work.button, Qt.MouseButton.LeftButton)
     await until(lambda: at_work.button.text() == "Resume")
     at_work.go.touch()
-    await until(lambda: at_work.task.status == "paused")
+    await until(lambda: at_work.task.activity.status == "paused")
     assert at_work.window.conversations.active.input_panel.status.text.startswith("Paused")
     at_work.window.conversations.active.transcript.setFocus()
     QTest.mouseClick(at_work.button, Qt.MouseButton.LeftButton)
-    await until(lambda: at_work.task.ended_at is not None)
-    assert (at_work.task.status, at_work.task.pausing, at_work.has_composer_focus) == ("completed", False, True)
+    await until(lambda: at_work.task.outcome.ended_at is not None)
+    assert (at_work.task.activity.status, at_work.task.activity.pausing, at_work.has_composer_focus) == (
+        "completed",
+        False,
+        True,
+    )
 
 
 async def test_a_shortcut_and_the_palette_pause_and_resume(at_work: Paused) -> None:
     QTest.keyClick(at_work.window, Qt.Key.Key_P, Qt.KeyboardModifier.ControlModifier)
-    await until(lambda: at_work.task.pausing)
+    await until(lambda: at_work.task.activity.pausing)
     at_work.window.commands.trigger("palette")
     field = QApplication.focusWidget()
     assert field is not None
     QTest.keyClicks(field, "pause or resume")
     QTest.keyClick(field, Qt.Key.Key_Return)
-    await until(lambda: not at_work.task.pausing)
+    await until(lambda: not at_work.task.activity.pausing)
     at_work.go.touch()
-    await until(lambda: at_work.task.ended_at is not None)
+    await until(lambda: at_work.task.outcome.ended_at is not None)
     at_work.window.commands.trigger("pause")
     assert at_work.window.conversations.active.notices.text == "No task is running here."
 
 
 async def test_stop_ends_a_paused_task(at_work: Paused) -> None:
     QTest.mouseClick(at_work.button, Qt.MouseButton.LeftButton)
-    await until(lambda: at_work.task.pausing)
+    await until(lambda: at_work.task.activity.pausing)
     at_work.go.touch()
-    await until(lambda: at_work.task.status == "paused")
+    await until(lambda: at_work.task.activity.status == "paused")
     at_work.window.commands.trigger("stop")
-    await until(lambda: at_work.task.ended_at is not None)
-    assert (at_work.task.stop_reason, at_work.task.pausing) == ("manual_stop", False)
+    await until(lambda: at_work.task.outcome.ended_at is not None)
+    assert (at_work.task.outcome.stop_reason, at_work.task.activity.pausing) == ("manual_stop", False)

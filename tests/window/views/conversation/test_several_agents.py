@@ -88,7 +88,9 @@ async def test_names_are_completed_after_an_at_sign_by_keyboard(
         QTest.keyClicks(field, "@")
         QTest.keyClick(field, Qt.Key.Key_Escape)
         assert not mentions.isVisible()
-        assert not fixture.task.stopping and fixture.task.ended_at is None, "Esc closed the list and stopped nothing"
+        assert not fixture.task.activity.stopping and fixture.task.outcome.ended_at is None, (
+            "Esc closed the list and stopped nothing"
+        )
         QTest.keyClicks(field, "c")
         assert not mentions.isVisible(), "it was not wanted"
 

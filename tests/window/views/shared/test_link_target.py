@@ -214,7 +214,7 @@ async def test_a_click_in_a_reply_starts_no_program(qapp: QApplication, theme: T
             fixture.gate.set()
             await until(lambda: any(shown.isVisible() for shown in fixture.view.findChildren(ReplyView)))
             (text,) = fixture.view.findChildren(ReplyView)[0].findChildren(TextView)
-            folder = Path(fixture.task.workspace)
+            folder = Path(fixture.task.request.workspace)
             for name in ("start.hta", "notes.txt"):
                 (folder / name).write_text("x", encoding="utf-8")
                 text.link.emit(name)

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from msgspec.structs import replace
 from PySide6.QtCore import QPoint, QSize, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel
 
 from errand.client.connection import Connection
 from errand.client.errors import LaunchError
+from errand.protocol.tasks.task import replace_fields
 from errand.system.paths import Paths
 from errand.window.main import apply_appearance, build_window
 from errand.window.stores.stores import make_stores
@@ -109,10 +109,12 @@ async def test_the_title_of_a_conversation_window_shows_task_state_and_unread_co
         window.conversations.open(name)
         window.commands.trigger("own_window")
     own, front = window.conversations.windows
-    begun = replace(task("task_1", started_at=datetime.now(UTC)), conversation_id="conv_1")
+    begun = replace_fields(task("task_1", started_at=datetime.now(UTC)), conversation_id="conv_1")
     window.stores.tasks.put(begun)
     assert own.windowTitle() == "New task · working — Errand"
-    window.stores.tasks.put(replace(begun, status="completed", stop_reason="completed", ended_at=datetime.now(UTC)))
+    window.stores.tasks.put(
+        replace_fields(begun, status="completed", stop_reason="completed", ended_at=datetime.now(UTC))
+    )
     assert (own.windowTitle(), front.windowTitle()) == ("New task · done · 1 new — Errand", "New task — Errand")
     window.conversations.open("conv_1")
     assert own.windowTitle() == "New task · done — Errand"

@@ -13,6 +13,7 @@ from pytestqt.qtbot import QtBot
 
 from errand.protocol.conversations import Conversation
 from errand.protocol.events import ConversationUpdate
+from errand.protocol.tasks.task import replace_fields
 from errand.window.stores.stores import Stores
 from errand.window.stores.tasks import UnreadStore
 from errand.window.stores.window_state import WindowStateStore
@@ -134,7 +135,7 @@ async def test_what_runs_waits_or_is_unread_is_never_folded_away(
     for task_id, number, status in (("t1", 9, "running"), ("t2", 10, "waiting_user"), ("t3", 11, "completed")):
         ended = datetime.now(UTC) + timedelta(seconds=1) if status == "completed" else None
         stores.tasks.put(
-            msgspec.structs.replace(
+            replace_fields(
                 task(task_id, started_at=NOW, ended_at=ended),
                 conversation_id=f"d{number:03}",
                 agent_id=f"a{number}",
@@ -313,7 +314,7 @@ async def test_a_conversation_is_exported_by_keyboard_in_the_chosen_format(
 ) -> None:
     told: list[str] = []
     stores.conversations.exported.connect(told.append)
-    for form, start in (("html", b"<!doctype html>"), ("md", b"# Title 0"), ("jsonl", b'{"errand_export":2')):
+    for form, start in (("html", b"<!doctype html>"), ("md", b"# Title 0"), ("jsonl", b'{"errand_export":3')):
         view.select("c0")
         press(view, Qt.Key.Key_E, Qt.KeyboardModifier.ControlModifier)
         (dialog,) = view.findChildren(ExportDialog)

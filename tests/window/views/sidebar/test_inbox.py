@@ -13,6 +13,7 @@ from pytestqt.qtbot import QtBot
 
 from errand.protocol.asks import Ask, AskAnswerParams, ReachedLimit
 from errand.protocol.events import AskUpdate, ConversationUpdate, TaskUpdate
+from errand.protocol.tasks.task import replace_fields
 from errand.window.stores.stores import Stores
 from errand.window.stores.tasks import UnreadStore
 from errand.window.stores.window_state import WindowStateStore
@@ -191,7 +192,7 @@ async def test_finished_tasks_have_a_section_and_are_dismissed_one_by_one_or_all
     later = NOW + timedelta(days=10_000)
     for number in range(3):
         ended = task(f"t{number}", started_at=NOW + timedelta(seconds=number), ended_at=later)
-        engine.log.publish(TaskUpdate(task=msgspec.structs.replace(ended, summary=f"Summary {number}")))
+        engine.log.publish(TaskUpdate(task=replace_fields(ended, summary=f"Summary {number}")))
     engine.log.publish(TaskUpdate(task=task("t9")))
     await until(lambda: headings(inbox) == ["Finished (3)", "Running (1)"])
     await ask(engine, inbox, QUESTION)
@@ -208,9 +209,7 @@ async def test_the_entry_of_a_finished_task_shows_its_summary_without_markup(
     engine: EngineServer, inbox: InboxView
 ) -> None:
     ended = task("t1", started_at=NOW, ended_at=NOW + timedelta(days=10_000))
-    engine.log.publish(
-        TaskUpdate(task=msgspec.structs.replace(ended, summary="**All 3** tests of `shop` pass:\n\n- now"))
-    )
+    engine.log.publish(TaskUpdate(task=replace_fields(ended, summary="**All 3** tests of `shop` pass:\n\n- now")))
     await until(lambda: [row.entry.detail for row in inbox.rows] == ["All 3 tests of shop pass: now"])
 
 
@@ -245,7 +244,7 @@ async def test_interrupted_tasks_have_a_section_and_are_resumed_together(
     resumed: list[str] = []
     inbox.resume_requested.connect(resumed.append)
     for task_id in ("t1", "t2"):
-        engine.log.publish(TaskUpdate(task=msgspec.structs.replace(task(task_id), status="interrupted", worked_s=4.0)))
+        engine.log.publish(TaskUpdate(task=replace_fields(task(task_id), status="interrupted", worked_s=4.0)))
     engine.log.publish(TaskUpdate(task=task("t3")))
     await until(lambda: len(inbox.rows) == 3)
     headings = [label.text() for label in inbox.findChildren(QLabel) if label.isVisible() and "(" in label.text()]

@@ -7,7 +7,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel, QPushButton
 from pytestqt.qtbot import QtBot
 
-from errand.protocol.tasks import TaskStartParams
+from errand.protocol.tasks.methods import TaskStartParams
 from errand.window.stores.usage import ContextUsageStore
 from errand.window.theme.theme import Theme
 from errand.window.views.usage.context_bar import ContextBarView

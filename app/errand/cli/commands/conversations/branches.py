@@ -43,7 +43,8 @@ from errand.protocol.conversations import (
     ConversationTreeParams,
     Node,
 )
-from errand.protocol.tasks import TASK_RETRY, TASK_START, Task, TaskRetryParams, TaskStartParams
+from errand.protocol.tasks.methods import TASK_RETRY, TASK_START, TaskRetryParams, TaskStartParams
+from errand.protocol.tasks.task import Task
 from errand.system.paths import Paths
 from errand.text.translation import marked, tr
 

@@ -24,7 +24,8 @@ from errand.protocol.conversations import (
     ConversationGetParams,
     ConversationListParams,
 )
-from errand.protocol.tasks import TASK_LIST, Task, TaskListParams
+from errand.protocol.tasks.methods import TASK_LIST, TaskListParams
+from errand.protocol.tasks.task import Task
 from errand.system.paths import Paths
 from errand.text.translation import marked, tr
 
@@ -106,7 +107,7 @@ async def _active(
     page = await connection.call(TASK_LIST, TaskListParams(active=True, limit=_PAGE))
     tasks: dict[str, Task] = {}
     for task in page.tasks:
-        if task.parent_id is None:
+        if task.origin.parent_id is None:
             tasks.setdefault(task.conversation_id, task)
     conversations = [
         (await connection.call(CONVERSATION_GET, ConversationGetParams(conversation_id=name))).conversation
@@ -172,9 +173,9 @@ def conversation_state(task: Task | None) -> str:
     """Return what its newest task does, or how it ended; empty without one."""
     if task is None:
         return ""
-    if task.status in _AT_WORK and task.retry_at is None:
+    if task.activity.status in _AT_WORK and task.activity.retry_at is None:
         return tr("running")
-    return tr("waiting for you") if task.status == "waiting_user" else status_text(task)
+    return tr("waiting for you") if task.activity.status == "waiting_user" else status_text(task)
 
 
 class ArchiveOptions(CommandOptions, frozen=True, kw_only=True):

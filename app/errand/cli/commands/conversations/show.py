@@ -18,7 +18,8 @@ from errand.client.safe_text import escape_hidden_line
 from errand.protocol.agents import AGENT_LIST, AgentListParams
 from errand.protocol.conversations import CONVERSATION_NODES, Conversation, ConversationNodesParams, Node
 from errand.protocol.events import AgentUpdate
-from errand.protocol.tasks import TASK_LIST, Task, TaskListParams
+from errand.protocol.tasks.methods import TASK_LIST, TaskListParams
+from errand.protocol.tasks.task import Task
 from errand.system.paths import Paths
 from errand.text.translation import marked, tr, trn
 
@@ -59,7 +60,7 @@ async def show(options: ShowOptions, paths: Paths, output: CommandOutput) -> int
             tr("No messages yet. Start: errand run --conversation {id} '…'").format(id=short_id(conversation.id))
         )
     for task in tasks:
-        if task.ended_at is None and task.parent_id is None:
+        if task.outcome.ended_at is None and task.origin.parent_id is None:
             _under_way(task, output)
     return 0
 
@@ -96,7 +97,7 @@ async def _tasks(connection: Connection, conversation_id: str) -> list[Task]:
 
 def _about(conversation: Conversation, tasks: list[Task], output: CommandOutput) -> list[str]:
     style = output.style
-    own = [task for task in tasks if task.parent_id is None]
+    own = [task for task in tasks if task.origin.parent_id is None]
     title = one_line(escape_hidden_line(conversation.title), output.width) or tr("(untitled)")
     facts = style.join(
         conversation.id,
@@ -112,11 +113,13 @@ def _about(conversation: Conversation, tasks: list[Task], output: CommandOutput)
 def _under_way(task: Task, output: CommandOutput) -> None:
     name = short_id(task.id)
     output.line()
-    match task.status:
+    match task.activity.status:
         case "waiting_user":
             text = tr("Task {name} is waiting for you. Answer it: errand answer {name}").format(name=name)
         case "interrupted" | "paused":
-            text = tr("Task {name} is {status}. Resume it: errand resume {name}").format(name=name, status=task.status)
+            text = tr("Task {name} is {status}. Resume it: errand resume {name}").format(
+                name=name, status=task.activity.status
+            )
         case _:
             text = tr("Task {name} is running. Follow it: errand attach {name}").format(name=name)
     output.line(output.style.amber(text))

@@ -40,7 +40,7 @@ from errand.protocol.blocks import (
     ToolResultBlock,
 )
 from errand.protocol.conversations import Node
-from errand.protocol.tasks import AgentPlan, PlannedCall
+from errand.protocol.tasks.task import AgentPlan, PlannedCall
 from errand.text.notice_text import recalled_text
 
 UNKNOWN_OUTCOME = "The engine stopped while this call was under way; whether it took effect is not known. Check first."

@@ -23,7 +23,8 @@ from errand.engine.tools.plain_text import clean_name, without_hidden
 from errand.protocol.context import PromptPart
 from errand.protocol.memory import Fact
 from errand.protocol.notices import PromptRemark, Remark
-from errand.protocol.tasks import ApproveMode, Task, TaskMode
+from errand.protocol.tasks.groups import ApproveMode, TaskMode
+from errand.protocol.tasks.task import Task
 from errand.system.paths import Paths
 
 NAME = "AGENTS.md"
@@ -160,10 +161,10 @@ class TaskSystemPrompt:
         if stored:
             return stored
         task = self._task
-        workspace = Path(task.workspace)
+        workspace = Path(task.request.workspace)
         await self._ask_about_skills(cancel)
         facts = await self._facts.for_task(workspace)
-        parts = await current_parts(self._role, workspace, task.mode, self._paths, facts, task.approve)
+        parts = await current_parts(self._role, workspace, task.options.mode, self._paths, facts, task.options.approve)
         self._database.journal.put(tasks.add(self._task.id, parts))
         return parts
 

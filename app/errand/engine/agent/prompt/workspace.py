@@ -14,7 +14,7 @@ from errand.engine.core.skill_state import SkillState
 from errand.engine.tools.files.file_walk import is_folder
 from errand.protocol.context import PromptPart
 from errand.protocol.memory import Fact
-from errand.protocol.tasks import ApproveMode, TaskMode
+from errand.protocol.tasks.groups import ApproveMode, TaskMode
 from errand.system.regular_file import read_beginning
 from errand.text.redaction import redact
 

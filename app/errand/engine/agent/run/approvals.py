@@ -26,7 +26,7 @@ from errand.engine.permissions.policy import Decision, decide, unchecked
 from errand.engine.tools.base import Access, CommandNetwork
 from errand.protocol.asks import Approval, Ask, AskAnswerParams, Grant, GrantedCall, GrantOffer
 from errand.protocol.events import GrantUpdate
-from errand.protocol.tasks import ApproveMode
+from errand.protocol.tasks.groups import ApproveMode
 
 DENIED = "The person denied this call. Do not try the same again; find another way or say what you could not do."
 _NOT_ASKED = (
@@ -89,7 +89,7 @@ class Approvals(Feature):
                     )
                 case "deny":
                     return _denied(decision)
-                case "ask" if not self._state.task.attended:
+                case "ask" if not self._state.task.options.attended:
                     return ToolRefusal(f"Not allowed: {decision.reason}, and nobody is there to ask")
                 case "ask" if self._denied_in is pending.message:
                     return ToolRefusal(_NOT_ASKED, summary="not asked: an earlier call was denied")
@@ -101,7 +101,7 @@ class Approvals(Feature):
                     self._denied_in = pending.message
                 return refusal
             now = await self._tools.access_of(pending)
-            if now != access or self._state.task.approve in ("plan", "never"):
+            if now != access or self._state.task.options.approve in ("plan", "never"):
                 access, again = now, _CHANGED  # in a mode that asks nothing, this is decided once more
                 decision = await self._decide(call.name, access)
                 continue
@@ -121,18 +121,18 @@ class Approvals(Feature):
 
     def _network(self, access: Access, *, by_person: bool) -> CommandNetwork:
         """`by_person`: a person allowed this command, now or by a grant. Only a sandbox holds the network."""
-        if not self._has_sandbox or access.command is None or self._state.task.network == "on":
+        if not self._has_sandbox or access.command is None or self._state.task.request.network == "on":
             return "none"
         if not needs_network(access.command):
             return "none"
-        return "open" if by_person and self._state.task.network == "asked" else "missing"
+        return "open" if by_person and self._state.task.request.network == "asked" else "missing"
 
     def _bounds(self, access: Access) -> str:
         if access.command is None:
             return ""
         if not self._has_sandbox:
             return self._sandbox
-        has_network = self._state.task.network == "on" or self._network(access, by_person=True) == "open"
+        has_network = self._state.task.request.network == "on" or self._network(access, by_person=True) == "open"
         return f"{self._sandbox}, {'with' if has_network else 'without'} the network"
 
     async def _judged(self, pending: PendingCall) -> tuple[Access, Decision]:
@@ -150,7 +150,7 @@ class Approvals(Feature):
             mode, granted, denied = terms = self._terms(tool)
             check = partial(self._judge(mode, denied), access, granted)
             try:
-                decision = await in_workspace(Path(self._state.task.workspace), check, CHECK_S)
+                decision = await in_workspace(Path(self._state.task.request.workspace), check, CHECK_S)
             except FolderNotAnswering:
                 decision = unchecked(mode, _NOT_CHECKED)
             if terms == self._terms(tool):
@@ -158,11 +158,11 @@ class Approvals(Feature):
 
     def _terms(self, tool: str) -> _Terms:
         task = self._state.task
-        about = tool, task.conversation_id, task.workspace
-        return task.approve, self._grants.granted(*about), self._grants.denied(*about)
+        about = tool, task.conversation_id, task.request.workspace
+        return task.options.approve, self._grants.granted(*about), self._grants.denied(*about)
 
     def _judge(self, mode: ApproveMode, denied: frozenset[GrantedCall]) -> Judge:
-        workspace = Path(self._state.task.workspace)
+        workspace = Path(self._state.task.request.workspace)
 
         def judge(access: Access, granted: frozenset[GrantedCall]) -> Decision:
             return decide(access, workspace, mode, granted, self._private, denied=denied)
@@ -170,7 +170,7 @@ class Approvals(Feature):
         return judge
 
     async def _offers(self, tool: str, access: Access, decision: Decision) -> tuple[GrantOffer, ...]:
-        workspace, (mode, _, denied) = self._state.task.workspace, self._terms(tool)
+        workspace, (mode, _, denied) = self._state.task.request.workspace, self._terms(tool)
         make = partial(offers_for, access, decision, workspace, self._judge(mode, denied))
         try:
             return await in_workspace(Path(workspace), make, CHECK_S)
@@ -216,7 +216,7 @@ class Approvals(Feature):
         shown_offers = ask.approval.offers if ask.approval is not None else ()
         if ask.remember == "once" or ask.offer >= len(shown_offers) or shown_offers[ask.offer] not in offers:
             return
-        scope_ids = {"conversation": ask.conversation_id, "workspace": self._state.task.workspace, "user": ""}
+        scope_ids = {"conversation": ask.conversation_id, "workspace": self._state.task.request.workspace, "user": ""}
         now = ask.answered_at or datetime.now(UTC)
         for offered in shown_offers[ask.offer].calls:
             # For the user it holds in every workspace.
@@ -239,7 +239,7 @@ class Approvals(Feature):
     def _note_use(self, tool: str, used: tuple[GrantedCall, ...], access: Access) -> None:
         """Record when a grant was last used, at most once a minute, and bind it to the tools of its first use."""
         task, now = self._state.task, datetime.now(UTC)
-        for grant in self._grants.matching(tool, task.conversation_id, task.workspace) if used else ():
+        for grant in self._grants.matching(tool, task.conversation_id, task.request.workspace) if used else ():
             if grant.call is None or grant.call not in used:
                 continue
             call = bound_call(grant.call, access)

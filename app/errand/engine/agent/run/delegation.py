@@ -5,8 +5,6 @@ from collections.abc import Callable, Iterable
 from functools import reduce
 from typing import Protocol
 
-import msgspec
-
 from errand.engine.agent.run.limits import LimitUse, TaskLimits
 from errand.engine.agent.run.stop_policy import StopPolicy
 from errand.engine.agent.run.task_state import TaskState
@@ -14,7 +12,8 @@ from errand.engine.core.cancel import CancelSignal
 from errand.engine.tools.context import SubAgentOrder
 from errand.engine.tools.results import ToolError
 from errand.engine.tools.task import MAX_CONCURRENT_TASKS
-from errand.protocol.tasks import LimitKind, Task
+from errand.protocol.tasks.groups import LimitKind
+from errand.protocol.tasks.task import Task, replace_fields
 from errand.protocol.usage import Usage, add_usage
 
 _PUBLISH_EVERY_S = 1.0
@@ -41,10 +40,10 @@ class SubAgentRunner(Protocol):
 def with_children(task: Task, children: Iterable[Task]) -> Task:
     """The task with what its sub-agents have used."""
     below = tuple(children)
-    return msgspec.structs.replace(
+    return replace_fields(
         task,
         delegated=reduce(add_usage, (child.total_usage for child in below), Usage()),
-        delegated_turns=sum(child.step_count + child.delegated_turns for child in below),
+        delegated_turns=sum(child.progress.step_count + child.progress.delegated_turns for child in below),
     )
 
 
@@ -116,13 +115,13 @@ class Delegation:
 
     def _count(self) -> None:
         counted = with_children(self._state.task, self._children.values())
-        waits = [child for child in self._children.values() if child.ended_at is None]
-        all_wait = bool(waits) and all(child.status in ("waiting_user", "paused") for child in waits)
-        self._state.set_delegated(counted.delegated, counted.delegated_turns, all_wait=all_wait)
+        waits = [child for child in self._children.values() if child.outcome.ended_at is None]
+        all_wait = bool(waits) and all(child.activity.status in ("waiting_user", "paused") for child in waits)
+        self._state.set_delegated(counted.progress.delegated, counted.progress.delegated_turns, all_wait=all_wait)
         if self._parent is not None:
             self._parent.child_changed(self._state.task)
 
     def _publish(self) -> None:
         self._timer = None
-        if self._state.task.ended_at is None:
+        if self._state.task.outcome.ended_at is None:
             self._state.set(self._state.task)

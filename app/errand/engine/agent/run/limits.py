@@ -9,7 +9,7 @@ from errand.engine.core.settings import Settings
 from errand.engine.event_log import EventLog
 from errand.engine.storage.records.usage import UsageStore
 from errand.protocol.notices import LimitShare
-from errand.protocol.tasks import DayLimitKind, LimitKind, TaskLimitKind, TaskStopReason
+from errand.protocol.tasks.groups import DayLimitKind, LimitKind, TaskLimitKind, TaskStopReason
 from errand.protocol.usage import Usage
 
 Kind = TypeVar("Kind", bound=LimitKind, covariant=True)

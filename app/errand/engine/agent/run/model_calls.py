@@ -22,7 +22,7 @@ from errand.engine.storage.sql.journal import Journal
 from errand.engine.tools.base import AgentTool
 from errand.engine.tools.context import ModelAnswer, ModelOrder
 from errand.engine.tools.results import ToolError
-from errand.protocol.tasks import LimitKind
+from errand.protocol.tasks.groups import LimitKind
 from errand.protocol.usage import Usage
 from errand.text.notice_text import limit_text
 
@@ -83,13 +83,13 @@ class TaskModelCalls:
         schema = order.answer_schema
         tools = () if schema is None else (ToolDefinition(order.answer_tool, "Give your answer.", schema),)
         options = ModelOptions(max_tokens=order.max_tokens or None)
-        model = order.model or self._state.task.model
+        model = order.model or self._state.task.request.model
         return ModelRequest(model, order.system_prompt, (user_text(order.prompt),), tools, options)
 
     def _open(self, name: str) -> ChatModel:
         """The task's model goes with the task's address and key, any other one with the stored ones."""
         task = self._state.task
-        if name == task.model:
+        if name == task.request.model:
             return self._model
         if self._open_model is None:
             raise ToolError("Only the task's own model can be asked here.")
@@ -97,7 +97,7 @@ class TaskModelCalls:
             model = self._open_model(name)
         except EngineError as error:
             raise ToolError(f"The model {name[:200]!r} cannot be used: {error}") from error
-        if task.budget_usd is not None and not self._has_price(name):
+        if task.budget.budget_usd is not None and not self._has_price(name):
             raise ToolError(
                 f"The price of {name} is unknown, so it cannot count against the budget of this task. "
                 "Leave out `model` for the task's own one."

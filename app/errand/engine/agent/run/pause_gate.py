@@ -45,7 +45,7 @@ class PauseGate(Feature):
         self._open.set()
         if self.limit.is_active:
             self.limit.show_again()
-        elif self._state.task.status != "paused":
+        elif self._state.task.activity.status != "paused":
             self._state.set_activity("")
 
     async def before_request(self, request: ModelRequest, cancel: CancelSignal) -> ModelRequest:

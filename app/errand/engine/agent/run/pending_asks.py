@@ -18,7 +18,8 @@ from errand.engine.storage.records.asks import AskStore
 from errand.engine.tools.results import ToolError
 from errand.protocol.asks import SKIP, Ask, AskAnswerParams, AskAnswerResult, SettledBy
 from errand.protocol.events import AskUpdate
-from errand.protocol.tasks import ApproveMode, Task
+from errand.protocol.tasks.groups import ApproveMode
+from errand.protocol.tasks.task import Task
 
 _MAX_LIMIT = 1e12
 _REASONS: dict[ApproveMode, str] = {"plan": PLAN_MODE, "never": "nobody is there to ask"}
@@ -45,7 +46,7 @@ DECIDED = "a decision made elsewhere"
 
 def can_be_asked(task: Task) -> bool:
     """True if a user answers asks other than approvals: limits and repeated calls."""
-    return task.attended and task.approve != "never"
+    return task.options.attended and task.options.approve != "never"
 
 
 class PendingAsks:
@@ -74,7 +75,7 @@ class PendingAsks:
 
         `recheck` is called when grants have changed: it may settle the ask.
         """
-        ask = msgspec.structs.replace(ask, sub_agent=state.task.title)
+        ask = msgspec.structs.replace(ask, sub_agent=state.task.origin.title)
         earlier = self._take_earlier(ask)
         if earlier is not None and earlier.status == "answered":
             self._waiting.pop(earlier.id, None)

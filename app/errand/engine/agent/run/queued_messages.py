@@ -13,7 +13,9 @@ from errand.engine.agent.run.task_state import TaskState
 from errand.engine.core.errors import Busy, Conflict, InvalidParams
 from errand.engine.core.messages import Message, UserMessage
 from errand.protocol.blocks import Block
-from errand.protocol.tasks import Queued, TaskQueueChangeParams
+from errand.protocol.tasks.groups import Queued
+from errand.protocol.tasks.methods import TaskQueueChangeParams
+from errand.protocol.tasks.task import replace_fields
 
 QueuedEntries: TypeAlias = tuple[Queued, ...]
 
@@ -52,7 +54,7 @@ class QueuedMessages:
         in_hand = [entry for entry in old if entry.id not in waiting]
         if any(entry not in new for entry in in_hand):
             raise Conflict(_NOT_WAITING)
-        self._state.set(msgspec.structs.replace(self._state.task, queue=new))
+        self._state.set(replace_fields(self._state.task, queue=new))
         self._fill_agent_queues(tuple(entry for entry in new if entry not in in_hand))
 
     def read(self, message: Message) -> Queued | None:
@@ -65,7 +67,7 @@ class QueuedMessages:
         if entry is None:
             return None
         del self._messages[entry.id]
-        self._state.task = msgspec.structs.replace(task, queue=without_entry(task.queue, entry.id))
+        self._state.task = replace_fields(task, queue=without_entry(task.queue, entry.id))
         return entry
 
     def blocks_of(self, entry: Queued) -> tuple[Block, ...]:

@@ -7,13 +7,11 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-import msgspec
-
 from errand.engine.agent.run.task_state import TaskState, with_status
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.messages import AssistantMessage
 from errand.engine.models.base import ReplyEnd, Retry
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task, replace_fields
 
 _TOLERANCE = timedelta(seconds=1)
 
@@ -53,7 +51,7 @@ class RateLimitWait:
 
     @property
     def is_active(self) -> bool:
-        return self._state.task.retry_at is not None
+        return self._state.task.activity.retry_at is not None
 
     def check_reply(self, end: ReplyEnd) -> ReplyEnd | Retry:
         """The end of a reply unchanged, or a `Retry` if the call was rate limited."""
@@ -61,13 +59,13 @@ class RateLimitWait:
             self._reset()
             return end
         now, task = self._now(), self._state.task
-        since = min(task.limited_at or now, now)
+        since = min(task.activity.limited_at or now, now)
         at = end.retry_later.at or now + timedelta(seconds=self._guess_s())
         if why := self._limit_reached(since, at):
             return ReplyEnd(replace(end.message, error=f"{end.message.error} {why}"))
         self._count += 1
         self._reason = end.retry_later.reason
-        given_back = msgspec.structs.replace(task, step_count=task.step_count - 1, limited_at=since)
+        given_back = replace_fields(task, step_count=task.progress.step_count - 1, limited_at=since)
         self._state.set(self._waiting_task(given_back, at))
         self._ends.clear()
         void = AssistantMessage(model=end.message.model)
@@ -82,7 +80,7 @@ class RateLimitWait:
 
     async def wait(self, cancel: CancelSignal) -> None:
         """Return once the stored time is reached, after `end`, or when the task is cancelled."""
-        at = self._state.task.retry_at
+        at = self._state.task.activity.retry_at
         if at is None:
             return
         left_s = self._first_left_s(at)
@@ -95,11 +93,11 @@ class RateLimitWait:
                     async with asyncio.timeout(min(left_s, self._waits.look_again_s)):
                         await self._ends.wait()
                 # A clock set forward ends the wait; a clock set back does not extend it.
-                left_s = min(ends_at - time.monotonic(), self._left_s(self._state.task.retry_at or at))
+                left_s = min(ends_at - time.monotonic(), self._left_s(self._state.task.activity.retry_at or at))
         finally:
             unsubscribe()
         if not cancel.is_set:
-            self._state.task = msgspec.structs.replace(self._state.task, retry_at=None)
+            self._state.task = replace_fields(self._state.task, retry_at=None)
             self._state.derive_status()
 
     def end(self) -> None:
@@ -109,26 +107,26 @@ class RateLimitWait:
     def show_again(self) -> None:
         """Show the wait again, after another activity was shown."""
         task = self._state.task
-        if task.retry_at is not None:
-            self._state.set(self._waiting_task(task, task.retry_at))
+        if task.activity.retry_at is not None:
+            self._state.set(self._waiting_task(task, task.activity.retry_at))
 
     def _reset(self) -> None:
         """A reply came. The next change of the task publishes this."""
         self._count = 0
-        if self._state.task.limited_at is not None:
-            self._state.task = msgspec.structs.replace(self._state.task, limited_at=None)
+        if self._state.task.activity.limited_at is not None:
+            self._state.task = replace_fields(self._state.task, limited_at=None)
 
     def _show(self, at: datetime) -> None:
         """Publish changes only: the status of a resumed task, or an end that moved with the clock."""
         task = self._state.task
-        has_moved = task.retry_at is None or abs(at - task.retry_at) > _TOLERANCE
-        if has_moved or task.status != "paused":
-            self._state.set(self._waiting_task(task, at if has_moved else task.retry_at or at))
+        has_moved = task.activity.retry_at is None or abs(at - task.activity.retry_at) > _TOLERANCE
+        if has_moved or task.activity.status != "paused":
+            self._state.set(self._waiting_task(task, at if has_moved else task.activity.retry_at or at))
 
     def _waiting_task(self, task: Task, at: datetime) -> Task:
-        activity = task.activity if task.stopping else f"{self._reason} until {_local_time(at)}"
-        return msgspec.structs.replace(
-            with_status(task, "paused"), retry_at=at, current_tool=None, calls=(), activity=activity, attempt=0
+        activity = task.activity.detail if task.activity.stopping else f"{self._reason} until {_local_time(at)}"
+        return replace_fields(
+            with_status(task, "paused"), retry_at=at, current_tool=None, calls=(), detail=activity, attempt=0
         )
 
     def _left_s(self, at: datetime) -> float:
@@ -136,7 +134,7 @@ class RateLimitWait:
 
     def _first_left_s(self, at: datetime) -> float:
         """Never longer than `longest`: the stored time may come from a wrong clock."""
-        since = self._state.task.limited_at
+        since = self._state.task.activity.limited_at
         if since is not None and since > self._now():
             return 0.0
         return min(self._left_s(at), self._waits.longest / timedelta(seconds=1))

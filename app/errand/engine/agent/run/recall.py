@@ -121,7 +121,7 @@ class TaskRecall(Feature):
         self._recalls = recalls
         self._is_summarised = is_summarised
         # Of a sub-agent, the first message is its order: that says what it needs, and it can search.
-        self._looked_up = max(history_length, 1 if context.state.task.depth else 0)
+        self._looked_up = max(history_length, 1 if context.state.task.origin.depth else 0)
         self._blocks: dict[int, RecallBlock] = {}
         self._recalled_ids: set[str] | None = None
         self.found: list[MemoryItem] = []
@@ -133,7 +133,7 @@ class TaskRecall(Feature):
 
     @property
     def is_running(self) -> bool:
-        return self._state.task.ended_at is None
+        return self._state.task.outcome.ended_at is None
 
     async def find(self, params: MemorySearchParams, cancel: CancelSignal) -> MemorySearchResult:
         """Search for the tool, without what this task itself said. Raises `ToolError` where recall is switched off."""
@@ -162,7 +162,7 @@ class TaskRecall(Feature):
         if text and (block := await self._look(text, cancel)) is not None:
             self._blocks[len(request.messages) - 1] = block
             branch, task = self._branch, self._state.task
-            branch.append(branch.draft("system", "engine", (block,), task_id=task.id, turn=task.step_count))
+            branch.append(branch.draft("system", "engine", (block,), task_id=task.id, turn=task.progress.step_count))
         return self._with_blocks(request)
 
     def _with_blocks(self, request: ModelRequest) -> ModelRequest:

@@ -205,12 +205,12 @@ class TaskRecorder(Feature):
     async def on_event(self, event: AgentEvent) -> None:
         match event:
             case MessageUpdate(event=BlockDelta() as delta):
-                if self._state.task.activity:
+                if self._state.task.activity.detail:
                     self._state.set_activity("")
                 self._reply.delta(delta)
             case MessageUpdate(event=Retry() as retry):
                 self._reply.restart()
-                if self._state.task.retry_at is not None:
+                if self._state.task.activity.retry_at is not None:
                     self._in_call = False  # a rate limit: the call is made again as the same turn
                 elif self._in_call:
                     self._state.set_activity(f"retrying in {retry.delay_s:.0f} s: {retry.reason}", retry.attempt)
@@ -222,7 +222,7 @@ class TaskRecorder(Feature):
                 self._output(event)
             case ToolExecutionStart():
                 task = self._state.task
-                self._executions.requested(event, task.step_count, self._branch.position.node_id or "")
+                self._executions.requested(event, task.progress.step_count, self._branch.position.node_id or "")
             case ToolExecutionEnd():
                 self._executions.ended(event, is_detached=self._is_detached)
                 self._state.tool_ended(event.call_id)
@@ -251,7 +251,7 @@ class TaskRecorder(Feature):
     def turn_started(self, request: ModelRequest) -> None:
         """Write the intent of a model call and its size; the caller awaits the commit."""
         self._state.turn_started()
-        self._call_began(request, self._state.task.step_count, request_sizes(request))
+        self._call_began(request, self._state.task.progress.step_count, request_sizes(request))
 
     def summary_started(self, request: ModelRequest) -> None:
         """Write the intent of a call that summarises, which is not a turn; the caller awaits the commit."""
@@ -277,7 +277,7 @@ class TaskRecorder(Feature):
             return
         self._state.summarised()
         task = self._state.task
-        model = message.model or task.model
+        model = message.model or task.request.model
         node = self._branch.draft("system", "engine", (block,), task_id=task.id, model=model, usage=usage)
         self._branch.append(node, tasks.save(task))
         self._state.publish_again()
@@ -299,7 +299,7 @@ class TaskRecorder(Feature):
     def close(self) -> None:
         """Store the partial reply of an aborted model call, or of one that will not be retried."""
         if self._in_call or self._reply.is_shown:
-            message = AssistantMessage(self._reply.content, "aborted", model=self._state.task.model)
+            message = AssistantMessage(self._reply.content, "aborted", model=self._state.task.request.model)
             if self._request is not None and message.content:
                 message = with_usage(message, usage_or_estimate(self._request, message))
             self._assistant(message)
@@ -309,7 +309,7 @@ class TaskRecorder(Feature):
         if data not in self._remarks_made:
             self._remarks_made.add(data)
             self._remarks.append(data)
-        if self._in_call and self._state.task.activity:
+        if self._in_call and self._state.task.activity.detail:
             self._state.set_activity("")
 
     def _publish_remarks(self) -> None:
@@ -339,7 +339,9 @@ class TaskRecorder(Feature):
         entry = self._queue.read(message)
         task = self._state.task
         if entry is None:
-            node = self._branch.draft("user", "engine", blocks_of(message), task_id=task.id, turn=task.step_count)
+            node = self._branch.draft(
+                "user", "engine", blocks_of(message), task_id=task.id, turn=task.progress.step_count
+            )
             self._branch.append(node)
             return
         node = self._branch.draft(
@@ -347,7 +349,7 @@ class TaskRecorder(Feature):
             "user",
             self._queue.blocks_of(entry),
             task_id=task.id,
-            turn=task.step_count,
+            turn=task.progress.step_count,
             node_id=queued_node_id(task.id, entry.id),
         )
         self._branch.append(node, tasks.save(task))
@@ -365,9 +367,9 @@ class TaskRecorder(Feature):
             task.agent_id,
             blocks_of(message),
             task_id=task.id,
-            turn=task.step_count,
+            turn=task.progress.step_count,
             status=status,
-            model=message.model or task.model,
+            model=message.model or task.request.model,
             usage=usage,
             error=message.error,
             node_id=node_id,
@@ -375,7 +377,7 @@ class TaskRecorder(Feature):
         self._branch.append(node)
         if any(map(_is_for_people, node.blocks)):
             self._state.count_message()
-        plan = plan_of(task.id, task.step_count, message)
+        plan = plan_of(task.id, task.progress.step_count, message)
         self._log.publish(TaskPlan(conversation_id=task.conversation_id, plan=plan))
 
     def _result(self, message: ToolResultMessage) -> None:
@@ -387,7 +389,7 @@ class TaskRecorder(Feature):
         task = self._state.task
         blocks = blocks_of(message, execution_id, summary)
         self._branch.append(
-            self._branch.draft("tool_result", message.tool_name, blocks, task_id=task.id, turn=task.step_count)
+            self._branch.draft("tool_result", message.tool_name, blocks, task_id=task.id, turn=task.progress.step_count)
         )
 
     def _counted(self, message: AssistantMessage, status: _Outcome) -> Usage:
@@ -398,9 +400,9 @@ class TaskRecorder(Feature):
             self._state.count(usage)
             task = self._state.task
             self._journal.put(turns.finished(task.id, self._call_number, status, usage, datetime.now(UTC)))
-            if message.model not in ("", task.model):
+            if message.model not in ("", task.request.model):
                 self._journal.put(turns.answered_by(task.id, self._call_number, message.model))
-                if task.budget_usd is not None and usage.cost_usd is None:
+                if task.budget.budget_usd is not None and usage.cost_usd is None:
                     self._remark_once(UnknownPrice(model=message.model))
         return usage
 
@@ -411,7 +413,7 @@ class TaskRecorder(Feature):
             output_tokens=used.output_tokens,
             cache_read_tokens=used.cache_read_tokens,
             cache_write_tokens=used.cache_write_tokens,
-            cost_usd=used.cost_usd if self._has_price(message.model or self._state.task.model) else None,
+            cost_usd=used.cost_usd if self._has_price(message.model or self._state.task.request.model) else None,
             seconds=time.monotonic() - self._call_started,
             estimated=used.estimated,
         )

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TypeAlias
 
-import msgspec
-
 from errand.engine.agent.history.conversion import UNKNOWN_OUTCOME, recall_of, result_of
 from errand.engine.agent.history.visible_history import summary_of
 from errand.engine.agent.loop.features import Feature, RepeatRequest
@@ -28,7 +26,7 @@ from errand.engine.tools.results import ToolResult
 from errand.protocol.asks import RUN_AGAIN, SKIP, STOP, Ask, UnknownCall
 from errand.protocol.blocks import ToolResultBlock
 from errand.protocol.conversations import Node
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task, replace_fields
 
 _TEXT = (
     "The engine was killed while this was under way. It may have taken effect in part, in whole, or not at all: "
@@ -204,6 +202,6 @@ class TurnReplay(Feature):
         if settled.answer is not None:
             self._executions.known(started.call_id, started.execution_id)  # its record stays open
         if settled.answer == STOP:
-            self._state.set(msgspec.structs.replace(self._state.task, stopping=True, activity="stopping"))
+            self._state.set(replace_fields(self._state.task, stopping=True, detail="stopping"))
             cancel.set(stopped_by(settled.answered_by))
         return NOT_STARTED if cancel.is_set else _SKIPPED

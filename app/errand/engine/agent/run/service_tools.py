@@ -51,7 +51,7 @@ class ServiceTools(Feature):
 
     async def connect(self, cancel: CancelSignal) -> tuple[AgentTool, ...]:
         """All tools of the task, with those of the servers that are ready in time; remarks on the others."""
-        workspace = Path(self._state.task.workspace)
+        workspace = Path(self._state.task.request.workspace)
         enabled = [
             server
             for server in await self._pool.servers(workspace)

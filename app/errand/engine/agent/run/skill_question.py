@@ -13,7 +13,7 @@ from errand.engine.core.ids import new_id
 from errand.engine.core.skill_state import skill_state, write_skill_state
 from errand.engine.core.workspace_threads import in_workspace
 from errand.protocol.asks import Approval, Ask, AskAnswerParams
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task
 from errand.text.visible_text import argument_text, escape_hidden
 
 _MAX_PREVIEW_CHARACTERS = 20_000
@@ -34,7 +34,7 @@ class SkillQuestion:
         task = self._context.state.task
         if not can_be_asked(task) or cancel.is_set:
             return
-        workspace = Path(task.workspace)
+        workspace = Path(task.request.workspace)
         state = skill_state(self._file)
         skills = await in_workspace(workspace, lambda: find_skills(workspace, Path.home(), state.disabled))
         if state.trust_of(workspace, skills.fingerprint) != "unknown":
@@ -94,7 +94,7 @@ def _ask(task: Task, skills: FoundSkills, preview: str, *, has_changed: bool) ->
             text=text,
             rule="files of the workspace give instructions to agents",
             risk="medium",
-            working_dir=task.workspace,
+            working_dir=task.request.workspace,
             preview=preview,
             basis=skills.fingerprint,
         ),

@@ -20,7 +20,7 @@ from errand.engine.tools.control_tools import AskUser, TaskComplete
 from errand.protocol.asks import Ask, ReachedLimit
 from errand.protocol.blocks import EngineMessageKind
 from errand.protocol.notices import LimitsNear, MissingAnswer, NoAnswer, NoticeData, TaskStuck
-from errand.protocol.tasks import Allowance, DecidedMode, LimitKind, TaskLimitKind
+from errand.protocol.tasks.groups import Allowance, DecidedMode, LimitKind, TaskLimitKind
 from errand.text.notice_text import limit_text
 
 # Consecutive replies that are no answer before the task ends as not done: the model is told once.
@@ -52,7 +52,7 @@ class StopPolicy(Feature):
         self._configured_limits = limits
         self._daily_budget = daily_budget
         self._publish = publish
-        allowed = self._state.task.allowance  # granted by a user before the task was resumed
+        allowed = self._state.task.budget.allowance  # granted by a user before the task was resumed
         self._limits = limits if allowed is None else _effective_limits(allowed, limits)
         self._nudges = 0
         self._nudge = False
@@ -129,7 +129,7 @@ class StopPolicy(Feature):
     def _is_nudge_due(self, turn: FinishedTurn) -> bool:
         if self.missing is not None:
             return self._missing_count < _MAX_MISSING_ANSWERS
-        if self._state.task.mode != "task" or turn.message.tool_calls:
+        if self._state.task.options.mode != "task" or turn.message.tool_calls:
             self._nudges = 0
             return False
         self._nudges += 1
@@ -139,16 +139,16 @@ class StopPolicy(Feature):
         """Warn once per limit, and again if the limit was raised and is near again."""
         task = self._state.task
         limits = near_limits((*self._uses(), *await self._daily_budget.uses()))
-        shares = tuple(used.share for used in limits if used.kind not in task.near)
+        shares = tuple(used.share for used in limits if used.kind not in task.budget.near)
         if shares:
             self._publish(LimitsNear(shares=shares, asks=can_be_asked(task)))
         kinds: tuple[LimitKind, ...] = tuple(used.kind for used in limits)
-        if kinds != task.near:
+        if kinds != task.budget.near:
             self._state.set_near_limits(kinds)
 
     def _uses(self) -> tuple[LimitUse[TaskLimitKind], ...]:
         task = self._state.task
-        turns = task.step_count + task.delegated_turns
+        turns = task.progress.step_count + task.progress.delegated_turns
         return tuple(limit_uses(self._limits, turns, self._state.clock.worked_s(), task.total_usage))
 
     def reached_limit(self) -> LimitUse[TaskLimitKind] | None:
@@ -182,7 +182,7 @@ class StopPolicy(Feature):
 
     async def _ask_to_raise(self, limit_use: LimitUse[LimitKind], amount: float, cancel: CancelSignal) -> float | None:
         """The new limit if the user agrees: as much again, or the amount they named. None if nobody can be asked."""
-        is_below = self._state.task.parent_id is not None and limit_use.kind not in ("day_money", "day_tokens")
+        is_below = self._state.task.origin.parent_id is not None and limit_use.kind not in ("day_money", "day_tokens")
         if is_below or not can_be_asked(self._state.task):
             return None
         ask = Ask(
@@ -221,7 +221,7 @@ class ModeDetector(Feature):
 
     async def on_event(self, event: AgentEvent) -> None:
         task = self._state.task
-        if task.mode != "auto" or task.decided is not None:
+        if task.options.mode != "auto" or task.options.decided is not None:
             return
         match event:
             case MessageEnd(message=AssistantMessage() as reply):

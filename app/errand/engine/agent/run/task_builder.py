@@ -57,7 +57,7 @@ from errand.engine.tools.todo import Todo
 from errand.protocol.agents import Personality
 from errand.protocol.background import BackgroundCommand
 from errand.protocol.events import BackgroundUpdate
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task
 from errand.system.paths import Paths
 from errand.text.redaction import Redactor
 
@@ -68,7 +68,7 @@ def _unchanged(tools: tuple[GuardedTool, ...]) -> tuple[GuardedTool, ...]:
 
 def _has_tool(task: Task, name: str) -> bool:
     """False for what a sub-agent's task leaves out; the deepest sub-agents start no others."""
-    return uses_tool(task.tools, name) and (name != TaskTool.name or task.depth < MAX_DEPTH)
+    return uses_tool(task.request.tools, name) and (name != TaskTool.name or task.origin.depth < MAX_DEPTH)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +139,7 @@ class TaskBuilder:
 
         With an open turn, `history` comes before that turn; `stored_prompts` counts its stored messages.
         """
-        state, completion = TaskState(task, self.log), TaskComplete(task.answer_schema)
+        state, completion = TaskState(task, self.log), TaskComplete(task.request.answer_schema)
         queue = QueuedMessages(state, self.attachments)
         context = TaskContext(state, branch, queue, self.asks, self.log, self.database)
         values = self.settings.values
@@ -148,7 +148,7 @@ class TaskBuilder:
         environment = environment_of_commands()
         sandboxes = SandboxFactory(self.settings, self.paths, self.grants, self.tools.sessions)
         sandbox = sandboxes.for_task(task, environment, executions)
-        workspace, outputs = Path(task.workspace), self.paths.outputs / task.id
+        workspace, outputs = Path(task.request.workspace), self.paths.outputs / task.id
         sessions = ConversationSessions(self.tools.sessions, task.conversation_id)
         addresses = TaskAddresses(state, self.grants, self.settings, self.paths)
         checkpoints = TaskCheckpoints(lambda: state.task, self.log, self.tools.contents)
@@ -183,7 +183,7 @@ class TaskBuilder:
             checkpoints=checkpoints,
             settings=values,
             shell=ShellContext(
-                task.working_dir, state.set_working_dir, partial(self._show_background, task.conversation_id)
+                task.progress.working_dir, state.set_working_dir, partial(self._show_background, task.conversation_id)
             ),
             memory=MemoryAccess(
                 recall.find, FactProposals(self.memory.facts, task, branch.agent.name, lambda: branch.position).propose
@@ -192,7 +192,8 @@ class TaskBuilder:
             sub_agents=delegation,
         )
         tools = TaskTools(
-            self.tools.replace(self._tools(task, personality, state, completion, tool_context)), Path(task.workspace)
+            self.tools.replace(self._tools(task, personality, state, completion, tool_context)),
+            Path(task.request.workspace),
         )
         calls.find_tools = lambda: tools.all
         gate = PauseGate(state, values.seconds_between_calls, RateLimitWait(state))
@@ -200,7 +201,7 @@ class TaskBuilder:
         summaries = Summarizer(branch, recorder, state.set_activity, model, to_messages)
         pool = self.tools.servers
         services = (
-            ServiceTools(context, tools, pool, (task.tools, personality.tools), tool_context, recorder)
+            ServiceTools(context, tools, pool, (task.request.tools, personality.tools), tool_context, recorder)
             if pool is not None
             else None
         )
@@ -240,8 +241,8 @@ class TaskBuilder:
             steering=queue.steering,
             follow_ups=queue.follow_ups,
             messages=list(history),
-            model=task.model,
-            thinking_level=task.thinking_level,
+            model=task.request.model,
+            thinking_level=task.request.thinking_level,
         )
         skills = SkillQuestion(context, self.paths.skills)
         prompt = TaskSystemPrompt(
@@ -268,7 +269,9 @@ class TaskBuilder:
     def _delegation(self, state: TaskState, policy: StopPolicy) -> Delegation | None:
         if self.sub_agents is None:
             return None
-        delegation = Delegation(state, policy, self.sub_agents, self.sub_agents.delegation_of(state.task.parent_id))
+        delegation = Delegation(
+            state, policy, self.sub_agents, self.sub_agents.delegation_of(state.task.origin.parent_id)
+        )
         policy.limit_above = delegation.limit_above
         return delegation
 
@@ -283,7 +286,7 @@ class TaskBuilder:
         ask_user = AskUser(UserQuestions(state, self.asks).ask)
         bound = bind(tool_context, personality.tools)
         tools = (*(tool for tool in bound if _has_tool(task, tool.name)), ask_user)
-        if task.mode == "chat":  # it has nothing to plan and to complete
+        if task.options.mode == "chat":  # it has nothing to plan and to complete
             return tools
         return (*tools, SendUpdate(), Todo(state.set_todo), completion)
 
@@ -292,5 +295,5 @@ class TaskBuilder:
 
     def _limits(self, task: Task) -> TaskLimits:
         values = self.settings.values
-        minutes, tokens = task.max_minutes or values.max_minutes, task.max_tokens or values.max_tokens
-        return TaskLimits(task.max_turns, minutes or None, task.budget_usd, tokens or None)
+        minutes, tokens = task.budget.max_minutes or values.max_minutes, task.budget.max_tokens or values.max_tokens
+        return TaskLimits(task.budget.max_turns, minutes or None, task.budget.budget_usd, tokens or None)

@@ -17,7 +17,8 @@ from errand.engine.core.messages import AssistantMessage
 from errand.engine.tools.control_tools import TaskComplete
 from errand.protocol.blocks import NoticeKind
 from errand.protocol.notices import EndedProcess, EndNotSaved, EngineEnded, TaskCompleted, TaskEndNotice, TaskFailed
-from errand.protocol.tasks import Completion, Queued, TaskStatus, TaskStopReason
+from errand.protocol.tasks.groups import Completion, Queued, TaskStatus, TaskStopReason
+from errand.protocol.tasks.task import replace_fields
 from errand.text.notice_text import data_text
 
 _logger = logging.getLogger(__name__)
@@ -80,20 +81,20 @@ class TaskConclusion:
             self._announce_end(end.kind, end.notice)
             await self._try_save(self._branch.save)
         if end.reason is None:
-            task = msgspec.structs.replace(
+            task = replace_fields(
                 with_status(self._state.task, end.status),
                 stopping=False,
                 pausing=False,
                 current_tool=None,
                 calls=(),
-                activity="",
+                detail="",
                 resumes=end.resumes,
             )
         else:
             task = ended_task(self._state.task, end.status, end.reason, end.error)
         answer = self._completion.answer if end.status == "completed" else None
         completion = self._completion_kind() if end.status == "completed" else None
-        self._state.set(msgspec.structs.replace(task, summary=self._summary(end), answer=answer, completion=completion))
+        self._state.set(replace_fields(task, summary=self._summary(end), answer=answer, completion=completion))
         await self._try_save(self._log.flush)
 
     def _announce_end(self, kind: NoticeKind, notice: TaskEndNotice) -> None:
@@ -114,7 +115,9 @@ class TaskConclusion:
     def _completion_kind(self) -> Completion:
         """Return how the task was completed (docs/decisions/0003)."""
         task = self._state.task
-        if task.refused_calls and not task.acting_calls and task.approve != "plan":  # there it ends with a plan
+        if (
+            task.progress.refused_calls and not task.progress.acting_calls and task.options.approve != "plan"
+        ):  # there it ends with a plan
             return "refused"
         if self._completion.completed is not None:
             return "declared"
@@ -126,7 +129,7 @@ class TaskConclusion:
             return "cut"
         if not self._has_answer():
             return "no_answer"
-        return "undeclared" if task.mode == "task" else "replied"
+        return "undeclared" if task.options.mode == "task" else "replied"
 
     def _with_leftovers(self, notice: TaskEndNotice, ended: tuple[EndedProcess, ...]) -> TaskEndNotice:
         """The notice with the processes that were ended and the messages that were not read."""

@@ -6,8 +6,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-import msgspec
-
 from errand.engine.agent.compaction.context_window import ContextWindow
 from errand.engine.agent.loop.loop import run_loop
 from errand.engine.agent.loop.run_state import LoopRun
@@ -36,7 +34,8 @@ from errand.protocol.notices import (
     TaskFailed,
     TaskStopped,
 )
-from errand.protocol.tasks import ApproveMode, DecidedMode, Queued, Task
+from errand.protocol.tasks.groups import ApproveMode, DecidedMode, Queued
+from errand.protocol.tasks.task import Task, replace_fields
 
 _logger = logging.getLogger(__name__)
 
@@ -123,10 +122,10 @@ class TaskRun:
     def stop(self, by: str) -> None:
         """Begin to stop; repeated calls have no effect."""
         if not is_working(self.task):
-            raise IllegalMove(f"The task is {status_text(self.task.status)} already.")
-        if self.task.stopping or self._cancel.is_set:
+            raise IllegalMove(f"The task is {status_text(self.task.activity.status)} already.")
+        if self.task.activity.stopping or self._cancel.is_set:
             return
-        self.state.set(msgspec.structs.replace(self.task, stopping=True, activity="stopping"))
+        self.state.set(replace_fields(self.task, stopping=True, detail="stopping"))
         self._cancel.set(stopped_by(by))
 
     @property
@@ -134,7 +133,11 @@ class TaskRun:
         """No step is running: ending now loses nothing."""
         if self.state.only_delegates:  # its sub-agents have steps of their own
             return True
-        return self._gate.has_waiting or self.task.status == "waiting_user" or self.shown.status == "paused"
+        return (
+            self._gate.has_waiting
+            or self.task.activity.status == "waiting_user"
+            or self.shown.activity.status == "paused"
+        )
 
     def finish_step(self) -> None:
         """Let the current step finish and start no other: the engine shuts down."""
@@ -177,7 +180,7 @@ class TaskRun:
         self._check_open()
         if mode == "task" and TaskComplete.name not in self._loop.tools:
             raise IllegalMove("It was started as a chat. When it has answered, it can go on as a task.")
-        if mode != self.task.mode:
+        if mode != self.task.options.mode:
             self._policy.apply_mode(mode)
 
     def set_approve(self, mode: ApproveMode, *, attended: bool) -> None:
@@ -185,8 +188,8 @@ class TaskRun:
 
         `attended`: a person chose it, who can be asked from now on.
         """
-        before = self.task.approve
-        self.state.set(msgspec.structs.replace(self.task, approve=mode, attended=attended or self.task.attended))
+        before = self.task.options.approve
+        self.state.set(replace_fields(self.task, approve=mode, attended=attended or self.task.options.attended))
         if mode != before and "plan" in (before, mode):
             self.announce_plan_mode(is_on=mode == "plan")
 
@@ -217,8 +220,8 @@ class TaskRun:
             await self._set_system_prompt()
             if self._parts.services is not None:
                 self._loop.set_tools(await self._parts.services.connect(self._cancel))
-            if self.task.summarises and not self.task.summarised:
-                self._summary_failure = await self._parts.window.summarise(self.task.model, self._cancel)
+            if self.task.request.summarises and not self.task.progress.summarised:
+                self._summary_failure = await self._parts.window.summarise(self.task.request.model, self._cancel)
                 self._conclusion.has_replied = False
             else:
                 prompts = (opening,) if isinstance(opening, UserMessage) else ()
@@ -272,7 +275,7 @@ class TaskRun:
 
     def _end(self) -> TaskEnd:
         if self._engine_ends.is_set():
-            goes_on = self._gate.limit.is_active and not self.task.own_key
+            goes_on = self._gate.limit.is_active and not self.task.request.own_key
             return TaskEnd("interrupted", None, "interrupted", EngineEnded(resumes=goes_on), resumes=self._resumes)
         if (over := self._policy.limit_end) is not None:
             return TaskEnd("cancelled", over.reason, "limit", LimitReached(limit=over.kind, value=over.limit))
@@ -284,6 +287,6 @@ class TaskRun:
             return failed(TaskFailed(text=self._loop.error, cause="reply"))
         if self._summary_failure is not None:
             return failed(self._summary_failure)
-        if self.task.answer_schema is not None and self._parts.completion.completed is None:
+        if self.task.request.answer_schema is not None and self._parts.completion.completed is None:
             return failed(TaskFailed(text=NO_ANSWER, cause="no_answer"))
         return TaskEnd("completed", "completed", "info", TaskCompleted())

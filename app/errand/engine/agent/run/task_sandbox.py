@@ -25,7 +25,7 @@ from errand.engine.tools.registry import SERVICES
 from errand.engine.tools.sessions import ToolSessions
 from errand.engine.tools.shell.tool import Shell
 from errand.protocol.asks import GrantedCall
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task
 from errand.system.paths import Paths
 
 _USUAL_PORTS = (80, 443)
@@ -47,19 +47,19 @@ class SandboxFactory:
         if not is_sandboxed(values.command_sandbox):
             return None
         profile = SandboxProfile(
-            Path(task.workspace),
+            Path(task.request.workspace),
             _homes(environment),
             self.paths.home,
             self.paths.outputs / task.id,
             self.paths.cache,
-            network=task.network == "on",
+            network=task.request.network == "on",
             granted=writable_folders_of(values.writable_folders),
             mode=values.command_sandbox,
             denied=partial(self._denied_folders, task),
         )
 
         def judge(host: str, port: int, addresses: Sequence[str]) -> str | None:
-            denied = self.grants.denied(Shell.name, task.conversation_id, task.workspace)
+            denied = self.grants.denied(Shell.name, task.conversation_id, task.request.workspace)
             reason = self._judge_connection(host, port, addresses, denied)
             if reason is not None:
                 executions.connection_refused(host, port, reason)
@@ -95,7 +95,7 @@ class SandboxFactory:
         return judge_connection(host, port, addresses, listed, own_port(self.paths), denied)
 
     def _denied_folders(self, task: Task) -> DeniedFolders:
-        denied = self.grants.denied(Shell.name, task.conversation_id, task.workspace)
+        denied = self.grants.denied(Shell.name, task.conversation_id, task.request.workspace)
         folders = [(call.folder, call.operation) for call in denied if call.folder is not None]
         return DeniedFolders(
             tuple(folder for folder, operation in folders if operation != "write"),
@@ -118,13 +118,13 @@ class TaskAddresses:
 
     def refusal(self, tool: str, url: str, approved: Sequence[str] = ()) -> str | None:
         task = self.state.task
-        denied = self.grants.denied(tool, task.conversation_id, task.workspace)
+        denied = self.grants.denied(tool, task.conversation_id, task.request.workspace)
         if GrantedCall() in denied:
             return "you denied this tool"
-        granted = self.grants.granted(tool, task.conversation_id, task.workspace)
+        granted = self.grants.granted(tool, task.conversation_id, task.request.workspace)
         finding, _ = judge_call(Access("read", "", address=url), granted, denied, self.paths.home)
         # What a page loads after the end of its task is open by rules alone: the mode may have changed since.
-        is_open_by_mode = task.approve == "all" and task.ended_at is None
+        is_open_by_mode = task.options.approve == "all" and task.outcome.ended_at is None
         is_open = finding.verdict == "allow" or (
             finding.verdict == "ask" and (is_open_by_mode or _is_approved(url, approved))
         )

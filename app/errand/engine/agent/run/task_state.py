@@ -12,17 +12,17 @@ from errand.engine.event_log import EventLog
 from errand.engine.tools.registry import activity_of
 from errand.engine.tools.task import TaskTool
 from errand.protocol.events import TaskUpdate
-from errand.protocol.tasks import (
+from errand.protocol.tasks.groups import (
     Allowance,
     CallProgress,
     DecidedMode,
     LimitKind,
-    Task,
     TaskMode,
     TaskStatus,
     TaskStopReason,
     TodoItem,
 )
+from errand.protocol.tasks.task import Task, replace_fields
 from errand.protocol.usage import Usage, add_usage
 from errand.system.listeners import Listeners
 
@@ -52,21 +52,21 @@ TRANSITIONS: dict[TaskStatus, frozenset[TaskStatus]] = {
 
 def is_working(task: Task) -> bool:
     """True if running in this engine; an interrupted task is neither working nor ended."""
-    return task.status in _WORKING
+    return task.activity.status in _WORKING
 
 
 def with_status(task: Task, status: TaskStatus) -> Task:
     """The task with a new status; a working one may keep its status. Raises `IllegalMove`."""
-    if status == task.status and status not in END_STATUSES:
+    if status == task.activity.status and status not in END_STATUSES:
         return task
-    if status not in TRANSITIONS[task.status]:
-        raise IllegalMove(f"A task that is {status_text(task.status)} cannot become {status_text(status)}.")
-    return msgspec.structs.replace(task, status=status)
+    if status not in TRANSITIONS[task.activity.status]:
+        raise IllegalMove(f"A task that is {status_text(task.activity.status)} cannot become {status_text(status)}.")
+    return replace_fields(task, status=status)
 
 
 def ended_task(task: Task, status: TaskStatus, reason: TaskStopReason, error: str | None = None) -> Task:
     """The ended task, without the fields that only a working task has."""
-    return msgspec.structs.replace(
+    return replace_fields(
         with_status(task, status),
         stop_reason=reason,
         error=error,
@@ -76,7 +76,7 @@ def ended_task(task: Task, status: TaskStatus, reason: TaskStopReason, error: st
         current_tool=None,
         calls=(),
         ask_id=None,
-        activity="",
+        detail="",
         attempt=0,
         retry_at=None,
         limited_at=None,
@@ -124,7 +124,7 @@ class TaskState:
         self._tools: dict[str, str] = {}
         self._calls: dict[str, CallProgress] = {}
         self._asks: list[str] = []
-        self.clock = WorkClock(task.worked_s)
+        self.clock = WorkClock(task.activity.worked_s)
         self._hold_reason = ""
         self._waits_below = False
         self.listeners = Listeners[[Task]]()
@@ -132,11 +132,7 @@ class TaskState:
     @property
     def shown(self) -> Task:
         """The task as shown to users: paused while storage is failing, which cannot be stored."""
-        return (
-            msgspec.structs.replace(self.task, status="paused", activity=self._hold_reason)
-            if self._hold_reason
-            else self.task
-        )
+        return replace_fields(self.task, status="paused", detail=self._hold_reason) if self._hold_reason else self.task
 
     def set_hold_reason(self, why: str) -> None:
         """Storage is failing, so the next step waits; that time does not count as work. Empty once it continues."""
@@ -150,7 +146,7 @@ class TaskState:
             self.publish_again()
 
     def publish_again(self) -> None:
-        self._published = self.task = msgspec.structs.replace(self.task, worked_s=round(self.clock.worked_s(), 3))
+        self._published = self.task = replace_fields(self.task, worked_s=round(self.clock.worked_s(), 3))
         self._log.publish(TaskUpdate(task=self.task))
         self.listeners.notify(self.task)
 
@@ -164,16 +160,16 @@ class TaskState:
 
         `all_wait`: they all wait for a person or are paused, which is no work of this task either.
         """
-        self.task = msgspec.structs.replace(self.task, delegated=usage, delegated_turns=turns)
+        self.task = replace_fields(self.task, delegated=usage, delegated_turns=turns)
         self._waits_below = all_wait
         self.clock.set_idle(self._is_idle())
 
     def move(self, status: TaskStatus, activity: str = "") -> None:
-        self.set(msgspec.structs.replace(with_status(self.task, status), activity=activity, attempt=0))
+        self.set(replace_fields(with_status(self.task, status), detail=activity, attempt=0))
 
     def set_activity(self, activity: str, attempt: int = 0) -> None:
         """`attempt`: of a model call that is sent again after so many failures."""
-        self.set(msgspec.structs.replace(self.task, activity=activity, attempt=attempt))
+        self.set(replace_fields(self.task, detail=activity, attempt=attempt))
 
     def show_remaining_processes(self, count: int) -> None:
         """Show how many processes are left while the task ends them."""
@@ -182,61 +178,61 @@ class TaskState:
 
     def turn_started(self) -> None:
         """A turn of the agent begins."""
-        self.task = msgspec.structs.replace(self.task, step_count=self.task.step_count + 1)
+        self.task = replace_fields(self.task, step_count=self.task.progress.step_count + 1)
         self.thinks()
 
     def thinks(self) -> None:
         """A model call begins."""
         self._calls.clear()
         thinking = with_status(self.task, "thinking")
-        self.set(msgspec.structs.replace(thinking, current_tool=None, calls=(), activity="", attempt=0))
+        self.set(replace_fields(thinking, current_tool=None, calls=(), detail="", attempt=0))
 
     def count(self, usage: Usage) -> None:
         """Add a turn's usage. The next change publishes it: one event less per step."""
-        self.task = msgspec.structs.replace(self.task, usage=add_usage(self.task.usage, usage))
+        self.task = replace_fields(self.task, usage=add_usage(self.task.progress.usage, usage))
 
     def count_message(self) -> None:
         """The agent said something to people. The next change publishes it."""
-        self.task = msgspec.structs.replace(self.task, messages=self.task.messages + 1)
+        self.task = replace_fields(self.task, messages=self.task.progress.messages + 1)
 
     def set_pausing(self, is_pausing: bool) -> None:
         """The next change publishes it."""
-        self.task = msgspec.structs.replace(self.task, pausing=is_pausing)
+        self.task = replace_fields(self.task, pausing=is_pausing)
 
     def summarised(self) -> None:
         """The requested summary exists. Saved with its node, so that it is not made twice."""
-        self.task = msgspec.structs.replace(self.task, summarised=self.task.summarises)
+        self.task = replace_fields(self.task, summarised=self.task.request.summarises)
 
     def set_allowance(self, limits: TaskLimits) -> None:
         """Store the granted limits, for an engine that resumes the task."""
         allowance = Allowance(
             turns=limits.turns, minutes=limits.minutes, budget_usd=limits.budget_usd, tokens=limits.tokens
         )
-        self.set(msgspec.structs.replace(self.task, allowance=allowance))
+        self.set(replace_fields(self.task, allowance=allowance))
 
     def set_mode(self, mode: TaskMode, decided: DecidedMode) -> None:
         """Publish the mode; `mode` stays `auto` if the task decided itself."""
-        self.set(msgspec.structs.replace(self.task, mode=mode, decided=decided))
+        self.set(replace_fields(self.task, mode=mode, decided=decided))
 
     def set_todo(self, items: tuple[TodoItem, ...]) -> None:
-        self.set(msgspec.structs.replace(self.task, todo=items))
+        self.set(replace_fields(self.task, todo=items))
 
     def set_near_limits(self, limits: Iterable[LimitKind]) -> None:
         """Publish which limits are near."""
-        self.set(msgspec.structs.replace(self.task, near=tuple(limits)))
+        self.set(replace_fields(self.task, near=tuple(limits)))
 
     def tool_started(self, call_id: str, tool: str, *, acts: bool) -> None:
         """`acts`: the call does more than read."""
         self._tools[call_id] = tool
         self._calls[call_id] = CallProgress(call_id=call_id, started_at=datetime.now(UTC))
-        self.task = msgspec.structs.replace(self.task, acting_calls=self.task.acting_calls + acts)
+        self.task = replace_fields(self.task, acting_calls=self.task.progress.acting_calls + acts)
         self.derive_status()
 
     def set_working_dir(self, folder: str) -> None:
-        self.set(msgspec.structs.replace(self.task, working_dir=folder))
+        self.set(replace_fields(self.task, working_dir=folder))
 
     def tool_refused(self) -> None:
-        self.set(msgspec.structs.replace(self.task, refused_calls=self.task.refused_calls + 1))
+        self.set(replace_fields(self.task, refused_calls=self.task.progress.refused_calls + 1))
 
     def tool_ended(self, call_id: str) -> None:
         """After the last tool the status stays until the next turn starts: one event less per step."""
@@ -261,16 +257,16 @@ class TaskState:
         tool = next(reversed(self._tools.values()), None)
         activity = activity_of(tool) if status == "tool_executing" else ""
         self.set(
-            msgspec.structs.replace(
+            replace_fields(
                 with_status(self.task, status),
                 ask_id=self._asks[-1] if self._asks else None,
                 current_tool=tool,
                 calls=tuple(self._calls.values()),
-                activity="stopping" if self.task.stopping else activity,
+                detail="stopping" if self.task.activity.stopping else activity,
             )
         )
 
     def _is_idle(self) -> bool:
         if self._waits_below and self.only_delegates:
             return True
-        return bool(self._hold_reason) or self.task.status in ("waiting_user", "paused")
+        return bool(self._hold_reason) or self.task.activity.status in ("waiting_user", "paused")

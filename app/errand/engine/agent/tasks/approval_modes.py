@@ -13,7 +13,8 @@ from errand.engine.event_log import EventLog
 from errand.engine.storage.database import Database
 from errand.protocol.conversations import Conversation
 from errand.protocol.events import TaskUpdate
-from errand.protocol.tasks import ApproveMode, Task
+from errand.protocol.tasks.groups import ApproveMode
+from errand.protocol.tasks.task import Task, replace_fields
 
 
 class ApprovalModes:
@@ -53,7 +54,7 @@ class ApprovalModes:
             self._changed.pop(conversation_id, None)
             raise
         for task in await self._database.tasks.active():
-            if task.conversation_id == conversation_id and task.status == "interrupted":
+            if task.conversation_id == conversation_id and task.activity.status == "interrupted":
                 await self._change_idle(task.id, attended=attended)
         await self._log.flush()
         return conversation
@@ -62,11 +63,15 @@ class ApprovalModes:
         """Change a task unless it runs again, or was stopped, meanwhile."""
         async with self._task_locks.lock(task_id):
             task = await self._database.tasks.get(task_id)
-            if task is None or task.status != "interrupted" or any(run.task.id == task_id for run in self._runs()):
+            if (
+                task is None
+                or task.activity.status != "interrupted"
+                or any(run.task.id == task_id for run in self._runs())
+            ):
                 return
-            mode = self._changed.get(task.conversation_id, task.approve)
-            if mode != task.approve:
-                changed = msgspec.structs.replace(task, approve=mode, attended=attended or task.attended)
+            mode = self._changed.get(task.conversation_id, task.options.approve)
+            if mode != task.options.approve:
+                changed = replace_fields(task, approve=mode, attended=attended or task.options.attended)
                 self._log.publish(TaskUpdate(task=changed))
                 await self._log.flush()
 
@@ -80,10 +85,10 @@ class ApprovalModes:
     def follow(self, run: TaskRun) -> None:
         """Apply a change that came while the task was being started."""
         mode = self._changed.get(run.task.conversation_id)
-        if mode is not None and run.task.approve != "never":
+        if mode is not None and run.task.options.approve != "never":
             run.set_approve(mode, attended=False)
 
 
 def inherited(task: Task) -> ApproveMode | None:
     """The mode of a task that follows this one: the conversation's, unless nobody was there."""
-    return "never" if task.approve == "never" else None
+    return "never" if task.options.approve == "never" else None

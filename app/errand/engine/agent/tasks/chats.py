@@ -11,7 +11,8 @@ from errand.engine.storage.database import Database
 from errand.protocol.agents import Agent
 from errand.protocol.conversations import AgentChatParams, AgentChatResult, Position
 from errand.protocol.notices import AnsweredBeside, NoticeData
-from errand.protocol.tasks import Task, TaskStartParams
+from errand.protocol.tasks.methods import TaskStartParams
+from errand.protocol.tasks.task import Task
 
 _PAGE = 50
 

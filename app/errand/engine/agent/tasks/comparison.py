@@ -22,7 +22,8 @@ from errand.protocol.comparisons import (
     TaskCompareModelsResult,
 )
 from errand.protocol.conversations import Node
-from errand.protocol.tasks import Task, TaskStartParams
+from errand.protocol.tasks.methods import TaskStartParams
+from errand.protocol.tasks.task import Task
 from errand.protocol.usage import Usage, add_usage
 
 _MIN_MODELS, _MAX_MODELS = 2, 8

@@ -7,7 +7,8 @@ from errand.engine.core.errors import IllegalMove, InvalidParams, NotFound
 from errand.engine.storage.database import Database
 from errand.protocol.blocks import TextBlock
 from errand.protocol.conversations import Node
-from errand.protocol.tasks import Task, TaskRetryParams, TaskSetModeParams, TaskStartParams
+from errand.protocol.tasks.methods import TaskRetryParams, TaskSetModeParams, TaskStartParams
+from errand.protocol.tasks.task import Task
 
 
 async def retry_params(params: TaskRetryParams, database: Database) -> tuple[TaskStartParams, Node]:
@@ -21,23 +22,23 @@ async def retry_params(params: TaskRetryParams, database: Database) -> tuple[Tas
     if task is None:
         raise NotFound("The task of this reply is not stored, so it cannot be tried again. Send the message again.")
     agent = await database.agents.get(task.agent_id)
-    is_same_model = params.model in (None, task.model)
+    is_same_model = params.model in (None, task.request.model)
     start = TaskStartParams(
-        prompt=await _prompt_above(reply.parent_id, database) or task.prompt,
+        prompt=await _prompt_above(reply.parent_id, database) or task.request.prompt,
         task_id=params.task_id,
         conversation_id=task.conversation_id,
         agent_id=agent.id if agent is not None else None,  # a new agent takes over if the original was deleted
-        model=params.model or task.model,
-        api_base=task.api_base if is_same_model else None,
-        mode=task.mode,
+        model=params.model or task.request.model,
+        api_base=task.request.api_base if is_same_model else None,
+        mode=task.options.mode,
         approve=inherited(task),
-        attended=task.attended,
-        thinking_level=task.thinking_level,
-        max_turns=task.max_turns,
-        budget_usd=task.budget_usd,
-        max_minutes=task.max_minutes,
-        max_tokens=task.max_tokens,
-        answer_schema=task.answer_schema,
+        attended=task.options.attended,
+        thinking_level=task.request.thinking_level,
+        max_turns=task.budget.max_turns,
+        budget_usd=task.budget.budget_usd,
+        max_minutes=task.budget.max_minutes,
+        max_tokens=task.budget.max_tokens,
+        answer_schema=task.request.answer_schema,
     )
     return start, reply
 
@@ -52,9 +53,11 @@ async def _prompt_above(node_id: str, database: Database) -> str:
 
 async def task_after_chat(task: Task, params: TaskSetModeParams, database: Database) -> TaskStartParams:
     """The task that continues a finished chat. Raises `IllegalMove` for other tasks, or if the agent has moved on."""
-    is_chat = task.stop_reason == "completed" and "chat" in (task.mode, task.decided)
+    is_chat = task.outcome.stop_reason == "completed" and "chat" in (task.options.mode, task.options.decided)
     if params.mode != "task" or not is_chat:
-        raise IllegalMove(f"The task is {status_text(task.status)}. Only a chat at its end can go on as a task.")
+        raise IllegalMove(
+            f"The task is {status_text(task.activity.status)}. Only a chat at its end can go on as a task."
+        )
     agent = await database.agents.get(task.agent_id)
     head = await database.nodes.get(agent.head_id) if agent is not None and agent.head_id is not None else None
     if head is None or head.task_id != task.id:
@@ -64,14 +67,14 @@ async def task_after_chat(task: Task, params: TaskSetModeParams, database: Datab
         task_id=params.new_task_id,
         conversation_id=task.conversation_id,
         agent_id=task.agent_id,
-        model=task.model,
-        api_base=task.api_base,
+        model=task.request.model,
+        api_base=task.request.api_base,
         mode="task",
         approve=inherited(task),
-        attended=task.attended,
-        thinking_level=task.thinking_level,
-        max_turns=task.max_turns,
-        budget_usd=task.budget_usd,
-        max_minutes=task.max_minutes,
-        max_tokens=task.max_tokens,
+        attended=task.options.attended,
+        thinking_level=task.request.thinking_level,
+        max_turns=task.budget.max_turns,
+        budget_usd=task.budget.budget_usd,
+        max_minutes=task.budget.max_minutes,
+        max_tokens=task.budget.max_tokens,
     )

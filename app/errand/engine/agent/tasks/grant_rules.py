@@ -24,7 +24,7 @@ from errand.engine.tools.context import ShellContext, ToolContext
 from errand.engine.tools.registry import CONTROL_TOOLS, NAMES, bind
 from errand.engine.tools.results import ToolError
 from errand.protocol.asks import CoveredCall, Grant, GrantCoveredResult, GrantDraft, GrantedCall
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task
 from errand.system.paths import Paths
 
 _MAX_RULES, _MAX_CALLS = 500, 1_000
@@ -66,7 +66,7 @@ async def covered_calls(grant: Grant, most: int, database: Database, paths: Path
             continue
         judge = partial(_judged, started, task, grant, paths)
         try:
-            without, verdict = await in_workspace(Path(task.workspace), judge, _CHECK_S)
+            without, verdict = await in_workspace(Path(task.request.workspace), judge, _CHECK_S)
         except (FolderNotAnswering, ToolError, InvalidParams):
             continue  # its folder is gone, or the tool does not take these arguments any more
         judged += 1
@@ -161,11 +161,11 @@ def _judged(started: ExecutionStart, task: Task, grant: Grant, paths: Paths) -> 
     without, verdict = (
         decide(
             access,
-            Path(task.workspace),
+            Path(task.request.workspace),
             "ask",
-            context.granted(started.tool, task.conversation_id, task.workspace),
+            context.granted(started.tool, task.conversation_id, task.request.workspace),
             paths.home,
-            denied=context.denied(started.tool, task.conversation_id, task.workspace),
+            denied=context.denied(started.tool, task.conversation_id, task.request.workspace),
         )
         for context in ground
     )
@@ -179,7 +179,7 @@ def _access(started: ExecutionStart, task: Task, paths: Paths) -> Access:
     if started.tool not in NAMES:
         return Access("free", started.text)
     shell = ShellContext(started.working_dir)
-    context = ToolContext(task.id, Path(task.workspace), paths.outputs / task.id, shell=shell)
+    context = ToolContext(task.id, Path(task.request.workspace), paths.outputs / task.id, shell=shell)
     (tool,) = bind(context, (started.tool,))
     arguments = tool.prepare_arguments(started.arguments)
     return replace(tool.access(arguments), content=content_of(arguments))

@@ -12,7 +12,7 @@ from errand.engine.storage.database import Database
 from errand.protocol.agents import Agent, first_agent
 from errand.protocol.context import ConversationSummariseParams, SummaryEditParams
 from errand.protocol.conversations import Node
-from errand.protocol.tasks import TaskStartParams
+from errand.protocol.tasks.methods import TaskStartParams
 
 PROMPT = "Summarise the conversation so far"
 _MAX_TEXT_LENGTH = 100_000
@@ -39,8 +39,8 @@ async def summary_params(params: ConversationSummariseParams, database: Database
         task_id=params.task_id,
         conversation_id=params.conversation_id,
         agent_id=agent.id,
-        model=last.model if last is not None else None,
-        api_base=last.api_base if last is not None else None,
+        model=last.request.model if last is not None else None,
+        api_base=last.request.api_base if last is not None else None,
         approve=inherited(last) if last is not None else None,
     )
 
@@ -80,5 +80,7 @@ async def _agent_on(summary: Node, database: Database) -> Agent:
 
 
 async def _check_idle(agent: Agent, database: Database) -> None:
-    if any(task.agent_id == agent.id and task.status == "interrupted" for task in await database.tasks.active()):
+    if any(
+        task.agent_id == agent.id and task.activity.status == "interrupted" for task in await database.tasks.active()
+    ):
         raise IllegalMove("A task of this agent was interrupted. Resume it or stop it first.")

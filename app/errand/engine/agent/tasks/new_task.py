@@ -19,7 +19,9 @@ from errand.protocol.agents import Personality, ThinkingLevel
 from errand.protocol.blocks import Block, NoticeBlock
 from errand.protocol.events import TaskUpdate
 from errand.protocol.notices import ReplyNotice
-from errand.protocol.tasks import Task, TaskStartParams
+from errand.protocol.tasks.groups import TaskActivity, TaskBudget, TaskOptions, TaskRequest
+from errand.protocol.tasks.methods import TaskStartParams
+from errand.protocol.tasks.task import Task
 
 NOTHING_CONFIGURED = (
     "No model is configured. Set a key such as OPENAI_API_KEY or ANTHROPIC_API_KEY, start a local model server "
@@ -74,23 +76,29 @@ async def new_task(params: TaskStartParams, target: TaskTarget, settings: Settin
         conversation_id=target.conversation.id,
         owner=target.conversation.owner,
         agent_id=target.agent.id,
-        prompt=params.prompt,
-        status="running",
-        model=model,
-        workspace=target.conversation.workspace,
         started_at=datetime.now(UTC),
-        api_base=api_base or default_api_base(model, settings),
-        mode="task" if params.answer_schema is not None else params.mode,
-        answer_schema=params.answer_schema,
-        approve=params.approve or target.conversation.approve,
-        network=params.network or target.conversation.network,
-        attended=params.attended,
-        thinking_level=params.thinking_level or _thinking_level(target.personality, settings),
-        max_turns=params.max_turns or settings.max_turns,
-        budget_usd=params.budget_usd or settings.budget_usd or None,
-        max_minutes=params.max_minutes,
-        max_tokens=params.max_tokens,
-        own_key=params.api_key is not None,
+        request=TaskRequest(
+            prompt=params.prompt,
+            model=model,
+            workspace=target.conversation.workspace,
+            api_base=api_base or default_api_base(model, settings),
+            answer_schema=params.answer_schema,
+            network=params.network or target.conversation.network,
+            thinking_level=params.thinking_level or _thinking_level(target.personality, settings),
+            own_key=params.api_key is not None,
+        ),
+        activity=TaskActivity(status="running"),
+        options=TaskOptions(
+            mode="task" if params.answer_schema is not None else params.mode,
+            approve=params.approve or target.conversation.approve,
+            attended=params.attended,
+        ),
+        budget=TaskBudget(
+            max_turns=params.max_turns or settings.max_turns,
+            budget_usd=params.budget_usd or settings.budget_usd or None,
+            max_minutes=params.max_minutes,
+            max_tokens=params.max_tokens,
+        ),
     )
 
 

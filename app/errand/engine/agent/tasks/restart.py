@@ -26,7 +26,7 @@ from errand.engine.tools.registry import bind
 from errand.engine.tools.results import ToolError
 from errand.protocol.blocks import ToolCallBlock
 from errand.protocol.events import AskUpdate, TaskMessage, TaskUpdate
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task, replace_fields
 from errand.protocol.usage import Usage, add_usage
 from errand.system.paths import Paths
 
@@ -49,10 +49,10 @@ async def mark_interrupted(database: Database, log: EventLog, paths: Paths) -> N
     tasks = [task for task in active if is_working(task)]
     await end_abandoned(frozenset(task.id for task in tasks))
     cut = {(node.task_id, node.turn): node for node in await database.nodes.streaming()}
-    stopped = {task.id for task in tasks if task.stopping}
-    for task in sorted(tasks, key=lambda task: task.depth):  # a task before those below it
+    stopped = {task.id for task in tasks if task.activity.stopping}
+    for task in sorted(tasks, key=lambda task: task.origin.depth):  # a task before those below it
         interrupted = await _as_interrupted(task, cut.keys(), database)
-        if task.stopping or task.parent_id in stopped:
+        if task.activity.stopping or task.origin.parent_id in stopped:
             stopped.add(task.id)
             log.publish(TaskUpdate(task=ended_task(interrupted, "cancelled", "manual_stop")))
             continue
@@ -77,16 +77,16 @@ async def _as_interrupted(task: Task, cut: Set[tuple[str | None, int]], database
     """The task with the usage of its finished model calls. A call that left no reply is repeated as the same turn."""
     usages = await database.turns.usages(task.id)
     open_turns = [turn.turn for turn in await database.turns.started(task.id)]
-    is_lost = task.step_count in open_turns and (task.id, task.step_count) not in cut
-    return msgspec.structs.replace(
+    is_lost = task.progress.step_count in open_turns and (task.id, task.progress.step_count) not in cut
+    return replace_fields(
         with_status(task, "interrupted"),
         stopping=False,
         current_tool=None,
         calls=(),
         ask_id=None,
-        activity="",
+        detail="",
         usage=reduce(add_usage, usages, Usage()),
-        step_count=task.step_count - 1 if is_lost else task.step_count,
+        step_count=task.progress.step_count - 1 if is_lost else task.progress.step_count,
     )
 
 
@@ -96,7 +96,7 @@ async def _ask_about_calls(task: Task, database: Database, log: EventLog, paths:
     The user sees the calls of the stored reply, which are the ones that would run again.
     """
     unfinished = [execution.started for execution in await database.executions.unfinished(task.id)]
-    started_calls = {start.call_id: start for start in unfinished if start.turn == task.step_count}
+    started_calls = {start.call_id: start for start in unfinished if start.turn == task.progress.step_count}
     agent = await database.agents.get(task.agent_id) if started_calls else None
     if agent is None or agent.head_id is None:
         return
@@ -104,8 +104,8 @@ async def _ask_about_calls(task: Task, database: Database, log: EventLog, paths:
     asked = {ask.unknown.execution_id for ask in asks if ask.unknown is not None}
     newest, _ = await database.nodes.branch(agent.head_id, _NEWEST)
     at = last_reply(newest, task.id)
-    shell = ShellContext(task.working_dir)
-    context = ToolContext(task.id, Path(task.workspace), paths.outputs / task.id, shell=shell)
+    shell = ShellContext(task.progress.working_dir)
+    context = ToolContext(task.id, Path(task.request.workspace), paths.outputs / task.id, shell=shell)
     tools = {tool.name: tool for tool in bind(context)}
     for block in newest[at].blocks if at is not None else ():
         started = started_calls.get(block.call_id) if isinstance(block, ToolCallBlock) else None
@@ -166,8 +166,8 @@ class TaskResumption:
         Returns at once; why a task cannot resume is its activity.
         """
         task = await self._interrupted(task_id)
-        while task is not None and task.parent_id is not None:
-            parent = await self._interrupted(task.parent_id)
+        while task is not None and task.origin.parent_id is not None:
+            parent = await self._interrupted(task.origin.parent_id)
             if parent is None:
                 break
             task = parent
@@ -176,7 +176,7 @@ class TaskResumption:
 
     async def _interrupted(self, task_id: str) -> Task | None:
         task = None if self._is_running(task_id) else await self._database.tasks.get(task_id)
-        return task if task is not None and task.status == "interrupted" else None
+        return task if task is not None and task.activity.status == "interrupted" else None
 
     async def resume_tasks(self) -> None:
         """Resume the tasks one after the other; a failure does not affect the others.
@@ -188,15 +188,19 @@ class TaskResumption:
         except StorageError:
             return
         active = await self._database.tasks.active()
-        waiting = [task for task in active if task.status == "interrupted" and (task.resumes or task.retry_at)]
+        waiting = [
+            task
+            for task in active
+            if task.activity.status == "interrupted" and (task.activity.resumes or task.activity.retry_at)
+        ]
         ids = {task.id for task in waiting}
         for task in waiting:
-            if task.parent_id not in ids:  # a task resumes its sub-agents itself
+            if task.origin.parent_id not in ids:  # a task resumes its sub-agents itself
                 await asyncio.wait([self._background.start(self._resume_or_explain(task), f"resume {task.id}")])
 
     async def _resume_or_explain(self, task: Task) -> None:
         """Resume a task; if that is not possible, leave it to the person, with the reason."""
-        if task.own_key:
+        if task.request.own_key:
             await self._leave_to_person(task.id, _KEY_IS_GONE)
             return
         try:
@@ -210,8 +214,8 @@ class TaskResumption:
         """Unless somebody has resumed or stopped it meanwhile, which may be why it was not resumed."""
         async with self._task_locks.lock(task_id):
             task = await self._database.tasks.get(task_id)
-            if task is not None and task.status == "interrupted":
-                left = msgspec.structs.replace(task, resumes=False, retry_at=None, activity=why)
+            if task is not None and task.activity.status == "interrupted":
+                left = replace_fields(task, resumes=False, retry_at=None, detail=why)
                 self._log.publish(TaskUpdate(task=left))
                 with suppress(StorageError):
                     await self._log.flush()

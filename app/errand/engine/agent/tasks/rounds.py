@@ -18,7 +18,8 @@ from errand.protocol.blocks import NoticeBlock, TextBlock
 from errand.protocol.conversations import Node, TurnTaking
 from errand.protocol.events import AgentUpdate
 from errand.protocol.notices import RoundEnded
-from errand.protocol.tasks import Task, TaskStartParams
+from errand.protocol.tasks.methods import TaskStartParams
+from errand.protocol.tasks.task import Task
 
 _logger = logging.getLogger(__name__)
 
@@ -64,7 +65,7 @@ class Rounds:
         path = await self._path_since_prompt(speaker.head_id, task)
         together = await self._move_agents_along(speaker, _nodes_of(path, task))
         conversation = await self._database.conversations.get(task.conversation_id)
-        if conversation is None or task.status not in ("completed", "error") or not _has_spoken(path, task):
+        if conversation is None or task.activity.status not in ("completed", "error") or not _has_spoken(path, task):
             return None
         so_far = _round(path, task)
         agent = next_speaker(conversation.turn_taking, together, so_far)
@@ -132,25 +133,25 @@ async def next_reply(task: Task, agent: Agent, database: Database) -> tuple[Task
     if conversation is None:
         raise NotFound("This conversation was deleted.")
     params = TaskStartParams(
-        prompt=task.prompt,
+        prompt=task.request.prompt,
         conversation_id=task.conversation_id,
         agent_id=agent.id,
-        model_if_none=task.model,
-        api_base=task.api_base,
-        mode=task.mode,
+        model_if_none=task.request.model,
+        api_base=task.request.api_base,
+        mode=task.options.mode,
         approve=inherited(task),
-        attended=task.attended,
-        max_turns=task.max_turns,
+        attended=task.options.attended,
+        max_turns=task.budget.max_turns,
         budget_usd=_budget_left(task),
-        max_minutes=task.max_minutes,
-        max_tokens=task.max_tokens,
+        max_minutes=task.budget.max_minutes,
+        max_tokens=task.budget.max_tokens,
     )
     return TaskTarget(conversation, agent, personality), params
 
 
 def _round_end(task: Task, speaker: Agent, agent: Agent, so_far: SpeakingRound, rule: TurnTaking) -> RoundEnded | None:
     """Why the round ends before the next agent; None if it continues."""
-    if task.status == "error":
+    if task.activity.status == "error":
         return RoundEnded(reason="failed", next_agent=agent.name, speaker=speaker.name)
     if _budget_left(task) == 0:
         return RoundEnded(reason="budget", next_agent=agent.name)
@@ -161,8 +162,8 @@ def _round_end(task: Task, speaker: Agent, agent: Agent, so_far: SpeakingRound, 
 
 def _budget_left(task: Task) -> float | None:
     """Return what is left of the budget, which covers all replies of the round; None without a budget."""
-    budget = (task.allowance and task.allowance.budget_usd) or task.budget_usd
-    return max(budget - (task.usage.cost_usd or 0.0), 0.0) if budget is not None else None
+    budget = (task.budget.allowance and task.budget.allowance.budget_usd) or task.budget.budget_usd
+    return max(budget - (task.progress.usage.cost_usd or 0.0), 0.0) if budget is not None else None
 
 
 def _has_spoken(path: Sequence[Node], task: Task) -> bool:
@@ -183,7 +184,7 @@ def _round(path: Sequence[Node], task: Task) -> SpeakingRound:
     by_task = {node.task_id: node.author for node in replies if node.task_id != task.id}
     message = "\n".join(_text(node) for node in nodes if node.role == "user")
     reply = _text(replies[-1]) if replies else ""
-    return SpeakingRound(message, (*by_task.values(), task.agent_id), f"{reply}\n{task.summary}")
+    return SpeakingRound(message, (*by_task.values(), task.agent_id), f"{reply}\n{task.outcome.summary}")
 
 
 def _last_prompt(path: Sequence[Node]) -> int:

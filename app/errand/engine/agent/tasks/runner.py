@@ -4,8 +4,6 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 
-import msgspec
-
 from errand.engine.agent.run.delegation import Delegation
 from errand.engine.agent.run.task_builder import TaskBuilder
 from errand.engine.agent.run.task_state import ended_task, status_text
@@ -28,12 +26,8 @@ from errand.engine.tools.context import SubAgentOrder
 from errand.protocol.context import ConversationSummariseParams
 from errand.protocol.events import TaskUpdate
 from errand.protocol.notices import NoticeData
-from errand.protocol.tasks import (
-    Task,
-    TaskRetryParams,
-    TaskSetModeParams,
-    TaskStartParams,
-)
+from errand.protocol.tasks.methods import TaskRetryParams, TaskSetModeParams, TaskStartParams
+from errand.protocol.tasks.task import Task, replace_fields
 
 # A following task is among this many newest ones of its conversation, since it starts right after.
 _NEWEST_TASKS = 20
@@ -144,9 +138,9 @@ class AgentTaskRunner:
             run = self.running.get(task_id)
             if run is None:
                 task = await self.running.stored_task(task_id)
-                if task.retry_at is None:
-                    raise IllegalMove(f"The task is {status_text(task.status)}; it does not wait for a limit.")
-                task = msgspec.structs.replace(task, retry_at=None)
+                if task.activity.retry_at is None:
+                    raise IllegalMove(f"The task is {status_text(task.activity.status)}; it does not wait for a limit.")
+                task = replace_fields(task, retry_at=None)
                 return await self._begin(await self._factory.resumed(task))
         run.try_now()
         return run.task
@@ -159,11 +153,11 @@ class AgentTaskRunner:
         async with self._task_locks.lock(params.task_id):
             run = self.running.get(params.task_id)
             task = await self.running.stored_task(params.task_id) if run is None else run.task
-            if task.ended_at is not None:
+            if task.outcome.ended_at is not None:
                 async with self._once(params.new_task_id) as existing:
                     return existing or await self._begin(await self._factory.after_chat(task, params))
             if run is None:
-                task = msgspec.structs.replace(task, mode=params.mode, decided=params.mode)
+                task = replace_fields(task, mode=params.mode, decided=params.mode)
                 self._log.publish(TaskUpdate(task=task))
             else:
                 run.set_mode(params.mode)
@@ -176,7 +170,7 @@ class AgentTaskRunner:
         await self.running.wait_ended(task_id)
         task = await self.running.stored_task(task_id)
         newest = await self._database.tasks.newest(_NEWEST_TASKS, task.conversation_id)
-        return next((later for later in newest if later.follows == task.id), None)
+        return next((later for later in newest if later.origin.follows == task.id), None)
 
     async def start_sub_agent(self, order: SubAgentOrder, parent: Task, call_id: str) -> Task:
         """Start the sub-agent of a call; resume the one that an earlier engine started, return the one that ended."""
@@ -185,7 +179,7 @@ class AgentTaskRunner:
         calling = Calling(parent, call_id, run.model, run.delegation.limits_left())
         async with self._once(sub_task_id(parent, call_id)) as existing:
             task = existing or await self._begin(await self._factory.sub_agent(order, calling))
-        return await self.resume(task.id) if task.status == "interrupted" else task
+        return await self.resume(task.id) if task.activity.status == "interrupted" else task
 
     async def wait_sub_agent(self, task_id: str) -> Task:
         """The newest record of a task that has ended or was interrupted."""
@@ -271,13 +265,13 @@ class AgentTaskRunner:
             await self._rounds.report_not_started(task, agent, str(error))
 
     async def _cancel_interrupted(self, task: Task) -> Task:
-        if task.status != "interrupted":
-            raise IllegalMove(f"The task is {status_text(task.status)} already.")
+        if task.activity.status != "interrupted":
+            raise IllegalMove(f"The task is {status_text(task.activity.status)} already.")
         self._asks.drop_task(task.id)
         task = ended_task(task, "cancelled", "manual_stop")
         self._log.publish(TaskUpdate(task=task))
         for child in await self._database.tasks.children(task):
-            if child.status == "interrupted" and self.running.get(child.id) is None:
+            if child.activity.status == "interrupted" and self.running.get(child.id) is None:
                 await self._cancel_interrupted(child)
         await self._log.flush()
         return task

@@ -12,7 +12,7 @@ from errand.engine.agent.tasks.task_factory import StartedTask
 from errand.engine.core.errors import IllegalMove, NotFound
 from errand.engine.storage.database import Database
 from errand.engine.storage.sql.reader import begin_patience
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task
 
 _POLL_S = 0.02
 
@@ -49,7 +49,7 @@ class RunningTasks:
 
     def below(self, task_id: str) -> tuple[TaskRun, ...]:
         """The running tasks of the sub-agents of a task, and of those below them."""
-        own = tuple(run for run in self._runs.values() if run.task.parent_id == task_id)
+        own = tuple(run for run in self._runs.values() if run.task.origin.parent_id == task_id)
         return own + tuple(deeper for run in own for deeper in self.below(run.task.id))
 
     async def require(self, task_id: str) -> TaskRun:
@@ -57,7 +57,7 @@ class RunningTasks:
         run = self._runs.get(task_id)
         if run is None:
             task = await self.stored_task(task_id)
-            raise IllegalMove(f"The task is {status_text(task.status)}; it is not under way.")
+            raise IllegalMove(f"The task is {status_text(task.activity.status)}; it is not under way.")
         return run
 
     async def find_task(self, task_id: str) -> Task | None:
@@ -118,7 +118,7 @@ class RunningTasks:
         try:
             await run.run(started.opening)
         finally:
-            if run.task.ended_at is not None:
+            if run.task.outcome.ended_at is not None:
                 self._asks.drop_task(run.task.id)
             self._locks.release(run.task.agent_id)
             del self._runs[run.task.id]

@@ -17,7 +17,9 @@ from errand.engine.storage.database import Database
 from errand.engine.tools.context import SubAgentOrder
 from errand.engine.tools.registry import NAMES, common_tools, is_tool_name
 from errand.protocol.agents import Agent, Personality
-from errand.protocol.tasks import Allowance, Task, TaskStartParams
+from errand.protocol.tasks.groups import Allowance
+from errand.protocol.tasks.methods import TaskStartParams
+from errand.protocol.tasks.task import Task, replace_fields
 
 _MAX_NAME_LENGTH = 40
 
@@ -34,7 +36,7 @@ class Calling:
 
 def sub_task_id(parent: Task, call_id: str) -> str:
     """The same for the same call, so that a resumed task finds it. Call ids may repeat in another turn."""
-    text = f"{parent.id}\n{parent.step_count}\n{call_id}"
+    text = f"{parent.id}\n{parent.progress.step_count}\n{call_id}"
     return f"task_{hashlib.blake2b(text.encode(errors='replace'), digest_size=12).hexdigest()}"
 
 
@@ -72,19 +74,19 @@ async def sub_agent_target(
         called_by=parent.id,
         owner=conversation.owner,
     )
-    is_same_model = order.model in ("", parent.model)
+    is_same_model = order.model in ("", parent.request.model)
     params = TaskStartParams(
         prompt=order.prompt,
         task_id=task_id,
         conversation_id=conversation.id,
-        model=order.model or parent.model,
-        api_base=parent.api_base if is_same_model else None,
+        model=order.model or parent.request.model,
+        api_base=parent.request.api_base if is_same_model else None,
         approve=inherited(parent),
-        attended=parent.attended,
-        thinking_level=parent.thinking_level,
+        attended=parent.options.attended,
+        thinking_level=parent.request.thinking_level,
     )
     # What the caller does not have itself, it cannot give.
-    tools = common_tools(parent.tools, (await personality_of(None, caller, database)).tools, order.tools)
+    tools = common_tools(parent.request.tools, (await personality_of(None, caller, database)).tools, order.tools)
     target = TaskTarget(conversation, agent, personality, author="engine", caller=caller.name)
     return target, params, replace(order, tools=tools)
 
@@ -92,17 +94,17 @@ async def sub_agent_target(
 def as_sub_task(task: Task, order: SubAgentOrder, calling: Calling) -> Task:
     """The record of the sub-agent's task."""
     parent, limits = calling.parent, calling.limits
-    return msgspec.structs.replace(
+    return replace_fields(
         task,
         parent_id=parent.id,
-        depth=parent.depth + 1,
+        depth=parent.origin.depth + 1,
         title=order.title,
         call_id=calling.call_id,
-        call_turn=parent.step_count,
+        call_turn=parent.progress.step_count,
         tools=order.tools,
-        workspace=parent.workspace,
-        network=parent.network,
-        own_key=parent.own_key and task.model == parent.model,
+        workspace=parent.request.workspace,
+        network=parent.request.network,
+        own_key=parent.request.own_key and task.request.model == parent.request.model,
         max_turns=limits.turns,
         budget_usd=limits.budget_usd,
         allowance=Allowance(
@@ -113,7 +115,7 @@ def as_sub_task(task: Task, order: SubAgentOrder, calling: Calling) -> Task:
 
 def with_sub_agent_prompt(task: Task, personality: Personality) -> Personality:
     """The personality of a sub-agent, told that it works for another agent."""
-    if task.parent_id is None:
+    if task.origin.parent_id is None:
         return personality
     own = personality.system_prompt or prompt_text("assistant")
     return msgspec.structs.replace(personality, system_prompt=f"{own}\n\n{prompt_text('sub_agent')}")

@@ -4,8 +4,6 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-import msgspec
-
 from errand.engine.agent.history.branch import BranchWriter
 from errand.engine.agent.history.conversion import message_of, user_message
 from errand.engine.agent.history.participants import Participants, participants_of
@@ -30,17 +28,19 @@ from errand.engine.agent.tasks.task_target import (
     with_personality,
 )
 from errand.engine.core.errors import Conflict, IllegalMove, InvalidParams, NotFound, StorageError
-from errand.engine.core.messages import AssistantMessage, ModelMessage, ThinkingLevel, UserMessage, user_text
+from errand.engine.core.messages import AssistantMessage, ModelMessage, UserMessage, user_text
 from errand.engine.models.base import ChatModel
 from errand.engine.models.router import ModelRouter
 from errand.engine.tools.context import SubAgentOrder
-from errand.protocol.agents import Agent
+from errand.protocol.agents import Agent, ThinkingLevel
 from errand.protocol.blocks import TextBlock
 from errand.protocol.context import ConversationSummariseParams
 from errand.protocol.conversations import Node
 from errand.protocol.events import TaskUpdate
 from errand.protocol.notices import NoticeData, ReplyNotice, ThinkingNotSent, UnknownPrice
-from errand.protocol.tasks import Task, TaskRetryParams, TaskSetModeParams, TaskStartParams, TodoItem
+from errand.protocol.tasks.groups import TodoItem
+from errand.protocol.tasks.methods import TaskRetryParams, TaskSetModeParams, TaskStartParams
+from errand.protocol.tasks.task import Task, replace_fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +73,11 @@ class TaskStarter:
         """
         target = replace(target, agent=await with_personality(agent, target.personality, self._database))
         after = await self._before_sibling(params) if params.sibling_of is not None else agent.head_id
-        task = msgspec.structs.replace(await self._new_task(params, target), todo=await self._todo_at(after, agent))
+        task = replace_fields(await self._new_task(params, target), todo=await self._todo_at(after, agent))
         opened = self._models.open_again if is_again else self._models.open
-        model = opened(task.model, task.api_base, params.api_key)
+        model = opened(task.request.model, task.request.api_base, params.api_key)
         attachments = await self._attachments.store(params.attachments)
-        message = self._attachments.blocks(task.prompt, attachments)
+        message = self._attachments.blocks(task.request.prompt, attachments)
         participants = await participants_of(target.agent, self._database)
         history = await self._history(after, target, participants)
         await make_workspace(target.conversation)
@@ -92,13 +92,13 @@ class TaskStarter:
 
     def _about_model(self, task: Task, chosen: ThinkingLevel | None) -> Iterator[ReplyNotice]:
         """Yield notices on a budget or, once for each conversation, a thinking level without effect."""
-        if task.budget_usd is not None and not self._models.has_price(task.model):
-            yield UnknownPrice(model=task.model)
-        if chosen is None or (task.conversation_id, task.model, chosen) in self._told:
+        if task.budget.budget_usd is not None and not self._models.has_price(task.request.model):
+            yield UnknownPrice(model=task.request.model)
+        if chosen is None or (task.conversation_id, task.request.model, chosen) in self._told:
             return
-        if (why := self._models.obstacle_to_thinking(task.model, chosen, task.api_base)) is not None:
-            self._told.add((task.conversation_id, task.model, chosen))
-            yield ThinkingNotSent(model=task.model, level=chosen, why=why)
+        if (why := self._models.obstacle_to_thinking(task.request.model, chosen, task.request.api_base)) is not None:
+            self._told.add((task.conversation_id, task.request.model, chosen))
+            yield ThinkingNotSent(model=task.request.model, level=chosen, why=why)
 
     async def sub_agent(
         self, params: TaskStartParams, target: TaskTarget, agent: Agent, order: SubAgentOrder, calling: Calling
@@ -107,7 +107,11 @@ class TaskStarter:
         target = replace(target, agent=agent)
         task = await new_task(params, target, self._settings.values, self._models)
         task = as_sub_task(task, order, calling)
-        model = calling.model if task.own_key else self._models.open_again(task.model, task.api_base)
+        model = (
+            calling.model
+            if task.request.own_key
+            else self._models.open_again(task.request.model, task.request.api_base)
+        )
         branch = await publish_task(task, target, self._log, self._changes)
         order_block = TextBlock(text=order.prompt, task_from=target.caller)
         publish_message(task, (order_block,), branch, target)
@@ -125,9 +129,11 @@ class TaskStarter:
         assert reply.parent_id is not None, "a reply follows something"
         target = replace(target, agent=await with_personality(agent, target.personality, self._database))
         task = await self._new_task(params, target)
-        model = self._models.open_again(task.model, task.api_base, params.api_key)
-        if not self._models.has_price(task.model):  # a notice about it would separate the reply from its sibling
-            task = msgspec.structs.replace(task, budget_usd=None)
+        model = self._models.open_again(task.request.model, task.request.api_base, params.api_key)
+        if not self._models.has_price(
+            task.request.model
+        ):  # a notice about it would separate the reply from its sibling
+            task = replace_fields(task, budget_usd=None)
         return await self._start_at(task, target, model, reply.parent_id)
 
     async def without_message(
@@ -143,8 +149,8 @@ class TaskStarter:
         assert agent.head_id is not None, "somebody has spoken"
         target = replace(target, agent=agent)
         task = await self._new_task(params, target)
-        model = self._models.open_again(task.model, task.api_base, params.api_key)
-        task = msgspec.structs.replace(task, summarises=summarises, follows=follows)
+        model = self._models.open_again(task.request.model, task.request.api_base, params.api_key)
+        task = replace_fields(task, summarises=summarises, follows=follows)
         return await self._start_at(task, target, model, agent.head_id)
 
     async def _start_at(self, task: Task, target: TaskTarget, model: ChatModel, after: str) -> StartedTask:
@@ -171,7 +177,7 @@ class TaskStarter:
     async def resumed(self, task: Task, agent: Agent) -> StartedTask:
         """Resume a task from its last finished step."""
         personality = await personality_of(None, agent, self._database)
-        model = self._models.open_again(task.model, task.api_base)
+        model = self._models.open_again(task.request.model, task.request.api_base)
         conversation = await self._database.conversations.get(task.conversation_id)
         assert conversation is not None, "it holds the task"
         participants = await participants_of(agent, self._database)
@@ -180,7 +186,7 @@ class TaskStarter:
         personality = with_sub_agent_prompt(task, participants.with_introduction(personality))
         await self._check_branch(task, path)
         turn = await self._open_turn(task, path, kept_ids, participants)
-        task = msgspec.structs.replace(with_status(task, "running"), activity="resumed", own_key=False, pausing=False)
+        task = replace_fields(with_status(task, "running"), detail="resumed", own_key=False, pausing=False)
         branch = BranchWriter(agent, self._log)
         if turn is None:
             self._asks.drop_task(task.id)
@@ -190,8 +196,8 @@ class TaskStarter:
         run = self._build(task, branch, personality, model, history, stored, participants.as_messages, turn)
         if run.delegation is not None and (below := await self._database.tasks.children(task)):
             run.delegation.add_ended(below)
-        if prompt and has_plan_mode(prompt) != (task.approve == "plan"):  # changed since the prompt was made
-            run.announce_plan_mode(is_on=task.approve == "plan")
+        if prompt and has_plan_mode(prompt) != (task.options.approve == "plan"):  # changed since the prompt was made
+            run.announce_plan_mode(is_on=task.options.approve == "plan")
         # Stored before the response: a client that follows the task next must not find it interrupted.
         self._log.publish(TaskUpdate(task=task))
         await self._log.flush()
@@ -224,9 +230,9 @@ class TaskStarter:
         """It begins in the folder in which the conversation's last task has ended."""
         task = await new_task(params, target, self._settings.values, self._models)
         last = await self._database.tasks.newest(1, task.conversation_id)
-        if not last or last[0].workspace != task.workspace:
+        if not last or last[0].request.workspace != task.request.workspace:
             return task
-        return msgspec.structs.replace(task, working_dir=last[0].working_dir)
+        return replace_fields(task, working_dir=last[0].progress.working_dir)
 
     async def _todo_at(self, leaf_id: str | None, agent: Agent) -> tuple[TodoItem, ...]:
         """The agent's to-do list at the end of its task before, if something of it is left to do."""
@@ -326,12 +332,12 @@ class TaskFactory:
         )
 
     async def resumed(self, task: Task) -> TaskStart:
-        if task.status != "interrupted":
-            raise IllegalMove(f"A task that is {status_text(task.status)} cannot be resumed.")
+        if task.activity.status != "interrupted":
+            raise IllegalMove(f"A task that is {status_text(task.activity.status)} cannot be resumed.")
         agent = await self._database.agents.get(task.agent_id)
         if agent is None:
             raise NotFound(
                 "The agent of this task was deleted, so it cannot be resumed. Stop it, and go on with another agent."
             )
-        fresh = msgspec.structs.replace(task, resumes=False)
+        fresh = replace_fields(task, resumes=False)
         return TaskStart(agent, lambda agent: self._starter.resumed(fresh, agent))

@@ -21,7 +21,7 @@ from errand.protocol.agents import Agent, Personality
 from errand.protocol.conversations import Conversation
 from errand.protocol.events import AgentUpdate, ConversationUpdate
 from errand.protocol.notices import NoticeData
-from errand.protocol.tasks import TaskStartParams
+from errand.protocol.tasks.methods import TaskStartParams
 from errand.system.paths import Paths
 
 # Title of a conversation without messages.
@@ -194,7 +194,11 @@ async def _addressed_agent(
     ids = {agent.id for agent in taking}
     # In a round, an agent that was stopped or failed has not had its turn.
     is_round = conversation.turn_taking.rule == "round_robin"
-    spoke = (task.agent_id for task in tasks if task.agent_id in ids and (task.status == "completed" or not is_round))
+    spoke = (
+        task.agent_id
+        for task in tasks
+        if task.agent_id in ids and (task.activity.status == "completed" or not is_round)
+    )
     spoke_last = next(spoke, None)
     return first_speaker(conversation.turn_taking, taking, prompt, spoke_last)
 

@@ -26,7 +26,7 @@ from errand.engine.models.router import ModelRouter
 from errand.engine.storage.database import Database
 from errand.engine.storage.records import turns
 from errand.protocol.conversations import Conversation
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task
 from errand.protocol.usage import Usage
 
 _logger = logging.getLogger(__name__)
@@ -67,8 +67,8 @@ class ConversationTitles:
 
     def is_wanted(self, ended: Task) -> bool:
         """False without the setting: then no request is made."""
-        is_of_person = ended.parent_id is None and not ended.summarises
-        return bool(self._model()) and ended.ended_at is not None and is_of_person
+        is_of_person = ended.origin.parent_id is None and not ended.request.summarises
+        return bool(self._model()) and ended.outcome.ended_at is not None and is_of_person
 
     def _model(self) -> str:
         return self._settings.values.title_model.strip()
@@ -93,11 +93,15 @@ class ConversationTitles:
         conversation = await self._database.conversations.get(conversation_id)
         if conversation is None or len(conversation.title) <= _LONG_TITLE:
             return None
-        every = [task for task in await self._database.tasks.of_conversation(conversation_id) if task.parent_id is None]
+        every = [
+            task
+            for task in await self._database.tasks.of_conversation(conversation_id)
+            if task.origin.parent_id is None
+        ]
         first = min(every, key=lambda task: task.started_at, default=None)
-        if first is None or title_of(first.prompt, self._database.redact) != conversation.title:
+        if first is None or title_of(first.request.prompt, self._database.redact) != conversation.title:
             return None
-        return _Unnamed(conversation.title, first.prompt)
+        return _Unnamed(conversation.title, first.request.prompt)
 
     async def _rename(self, conversation_id: str, found: _Unnamed, title: str) -> None:
         """Unless somebody renamed it, or removed a text, meanwhile."""
@@ -117,8 +121,8 @@ class ConversationTitles:
         model = self._models.open_alone(name)
         redact = self._database.redact
         outline = f"# First message\n\n{shorten(redact(found.prompt), _MAX_PROMPT_LENGTH)}"
-        if ended.summary:
-            outline += f"\n\n# How the work ended\n\n{shorten(redact(ended.summary), _MAX_SUMMARY_LENGTH)}"
+        if ended.outcome.summary:
+            outline += f"\n\n# How the work ended\n\n{shorten(redact(ended.outcome.summary), _MAX_SUMMARY_LENGTH)}"
         options = ModelOptions(max_tokens=_MAX_TOKENS)
         request = ModelRequest(name, prompt_text("title"), (user_text(outline),), options=options, purpose="title")
         number = turns.number_beside_turns()

@@ -4,8 +4,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 
-import msgspec
-
 from errand.engine.agent.run.queued_messages import QueuedEntries, queued_node_id, with_changed_entry, without_entry
 from errand.engine.agent.run.task_builder import TaskBuilder
 from errand.engine.agent.run.task_state import status_text
@@ -14,14 +12,9 @@ from errand.engine.agent.tasks.running_tasks import RunningTasks
 from errand.engine.core.errors import EngineError, IllegalMove, InvalidParams, StorageError
 from errand.engine.core.ids import new_id
 from errand.protocol.events import TaskUpdate
-from errand.protocol.tasks import (
-    Queued,
-    QueuedKind,
-    Task,
-    TaskMessageParams,
-    TaskQueueChangeParams,
-    TaskQueueRemoveParams,
-)
+from errand.protocol.tasks.groups import Queued, QueuedKind
+from errand.protocol.tasks.methods import TaskMessageParams, TaskQueueChangeParams, TaskQueueRemoveParams
+from errand.protocol.tasks.task import Task, replace_fields
 
 
 class UnreadMessages:
@@ -71,9 +64,11 @@ class UnreadMessages:
             run = self._running.get(task_id)
             if run is None:
                 task = await self._running.stored_task(task_id)
-                if task.status != "interrupted":
-                    raise IllegalMove(f"The task is {status_text(task.status)}: nothing waits to be read any more.")
-                task = msgspec.structs.replace(task, queue=change(task.queue))
+                if task.activity.status != "interrupted":
+                    raise IllegalMove(
+                        f"The task is {status_text(task.activity.status)}: nothing waits to be read any more."
+                    )
+                task = replace_fields(task, queue=change(task.queue))
                 self._log.publish(TaskUpdate(task=task))
             else:
                 run.edit_queue(change)

@@ -36,7 +36,8 @@ from errand.protocol.context import (
     SummaryEditParams,
     SummaryEditResult,
 )
-from errand.protocol.tasks import Task, TaskResult
+from errand.protocol.tasks.methods import TaskResult
+from errand.protocol.tasks.task import Task
 
 _MAX_LARGEST_ENTRIES = 100
 
@@ -50,7 +51,7 @@ async def explain(services: Services, session: ClientSession, params: ContextExp
     sent = await services.database.turns.sent(task.id, params.turn)
     if sent is None and params.turn is not None:
         raise NotFound(f"There is no turn {params.turn} of task {task.id!r}.")
-    model = sent.model if sent else task.model
+    model = sent.model if sent else task.request.model
     used = _used(sent) if sent else 0
     divided = shares(sent.parts, used) if sent and used else ()
     prompt = await services.database.prompts.of_task(task.id) if divided else ()

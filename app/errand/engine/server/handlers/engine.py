@@ -183,7 +183,7 @@ async def status(services: Services, session: ClientSession, params: EmptyParams
         database=str(services.paths.database),
         memory_bytes=memory_bytes(),
         cpu_seconds=time.process_time(),
-        running_tasks=sum(task.parent_id is None for task in await services.database.tasks.active()),
+        running_tasks=sum(task.origin.parent_id is None for task in await services.database.tasks.active()),
         clients=services.log.client_count,
         loop_stall_p99_ms=services.instance.loop_latency.p99_ms(),
         loop_stall_max_ms=services.instance.loop_latency.max_ms(),

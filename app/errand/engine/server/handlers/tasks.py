@@ -10,7 +10,7 @@ from errand.engine.record.make_record import RecordContext, make_record
 from errand.engine.server.route import Route, checked_limit, checked_part
 from errand.engine.server.services import Services
 from errand.engine.server.session import ClientSession
-from errand.protocol.tasks import (
+from errand.protocol.tasks.methods import (
     TASK_CHANGE_QUEUED,
     TASK_FOLLOW_UP,
     TASK_GET,

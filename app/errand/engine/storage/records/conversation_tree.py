@@ -14,7 +14,7 @@ from errand.engine.storage.sql.statements import from_json, is_one_of
 from errand.engine.storage.sql.tables import nodes
 from errand.protocol.base import Timestamp
 from errand.protocol.conversations import ConversationFindNodesResult, Fork, FoundNode, Node, NodeStatus, Role, TreeNode
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task
 from errand.text.redaction import short_line
 
 _MAX_TEXT_LENGTH = 120
@@ -141,7 +141,11 @@ class _OutlineBuilder:
         self._redact = redact
         self.nearest: dict[str, str | None] = {}
         self.written: list[TreeNode] = []
-        self._calls = {task.id: (task.parent_id, task.call_turn) for task in tasks if task.parent_id is not None}
+        self._calls = {
+            task.id: (task.origin.parent_id, task.origin.call_turn)
+            for task in tasks
+            if task.origin.parent_id is not None
+        }
         self._replies: dict[tuple[str | None, int], str] = {}
 
     def add(self, rows: Iterable[Sequence[Any]]) -> None:

@@ -26,7 +26,7 @@ from errand.engine.storage.sql.tables import (
 )
 from errand.protocol.asks import Ask
 from errand.protocol.conversations import Node, Role
-from errand.protocol.tasks import AgentPlan
+from errand.protocol.tasks.task import AgentPlan
 
 # Rows per step, which takes about a millisecond.
 _BATCH = 20

@@ -12,7 +12,7 @@ from errand.engine.storage.sql.statements import from_json, is_one_of, to_text
 from errand.engine.storage.sql.tables import agents, conversations, nodes, tasks, tool_executions
 from errand.protocol.blocks import Block, ImageBlock, ToolResultBlock
 from errand.protocol.conversations import Conversation, Node
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task
 
 _BATCH = 50  # bodies, each possibly megabytes long
 _OLD = (conversations.c.archived.is_(True), conversations.c.updated_at < bindparam("before"))

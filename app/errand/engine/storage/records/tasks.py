@@ -7,7 +7,8 @@ from errand.engine.storage.sql.statements import Write, from_json, to_json, to_t
 from errand.engine.storage.sql.tables import prompts, tasks
 from errand.protocol.agents import Agent
 from errand.protocol.context import PromptPart
-from errand.protocol.tasks import Task, TaskListResult
+from errand.protocol.tasks.methods import TaskListResult
+from errand.protocol.tasks.task import Task
 
 _ADD = upsert(prompts, ["task_id"])
 _OF_TASK = select(prompts.c.parts).where(prompts.c.task_id == bindparam("task_id"))
@@ -44,9 +45,9 @@ def save(task: Task) -> Write:
         {
             "id": task.id,
             "conversation_id": task.conversation_id,
-            "status": task.status,
+            "status": task.activity.status,
             "started_at": to_text(task.started_at),
-            "ended_at": to_text(task.ended_at) if task.ended_at else None,
+            "ended_at": to_text(task.outcome.ended_at) if task.outcome.ended_at else None,
             "body": to_json(task),
         },
     )
@@ -105,7 +106,7 @@ class TaskStore:
     async def children(self, parent: Task) -> tuple[Task, ...]:
         """The tasks of the sub-agents that a task has started itself."""
         every = await self.of_conversation(parent.conversation_id)
-        return tuple(task for task in every if task.parent_id == parent.id)
+        return tuple(task for task in every if task.origin.parent_id == parent.id)
 
     async def active(self) -> tuple[Task, ...]:
         """All tasks that have not ended: running, waiting, paused or interrupted."""

@@ -18,7 +18,7 @@ from errand.engine.storage.sql.statements import Value, Write, to_json
 from errand.protocol.agents import Agent
 from errand.protocol.asks import Ask
 from errand.protocol.conversations import Conversation, Node
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task
 
 RecordKind = Literal["conversation", "agent", "task", "turn", "started", "finished", "ask", "node"]
 Record: TypeAlias = tuple[RecordKind, str]

@@ -13,7 +13,7 @@ from errand.engine.storage.sql.reader import Reader
 from errand.engine.storage.sql.statements import Value, Write, from_json, to_json, to_text, upsert
 from errand.engine.storage.sql.tables import tasks, turns
 from errand.protocol.context import ContextPart
-from errand.protocol.tasks import AgentPlan
+from errand.protocol.tasks.task import AgentPlan
 from errand.protocol.usage import Usage
 
 # Turn numbers from here on are those of model calls beside the turns of a task: those of tools, summaries and titles.

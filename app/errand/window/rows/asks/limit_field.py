@@ -5,7 +5,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QWidget
 
 from errand.client.texts.limits import limit_after
 from errand.protocol.asks import Ask, AskAnswerParams, ReachedLimit
-from errand.protocol.tasks import LimitKind
+from errand.protocol.tasks.groups import LimitKind
 from errand.text.translation import decimal, tr
 from errand.window.theme.style import set_style, set_tool_tip
 from errand.window.theme.theme import Theme

@@ -155,7 +155,11 @@ def full_output(row: ToolCallRow) -> str:
     if row.result is not None:
         return row.result.text
     task = row.sub_agent
-    report = task.summary or task.error or "" if task is not None and task.ended_at is not None else ""
+    report = (
+        task.outcome.summary or task.outcome.error or ""
+        if task is not None and task.outcome.ended_at is not None
+        else ""
+    )
     return row.output or report
 
 

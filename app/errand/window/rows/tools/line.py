@@ -8,7 +8,8 @@ from errand.client.number_format import duration, money, running_time
 from errand.client.safe_text import escape_hidden_line
 from errand.client.texts.tasks import tool_activity
 from errand.protocol.blocks import CallDisplay, ToolResultBlock
-from errand.protocol.tasks import CallProgress, Task
+from errand.protocol.tasks.groups import CallProgress
+from errand.protocol.tasks.task import Task
 from errand.text.translation import tr, trn
 from errand.window.rows.asks.ask_card import settled_words
 from errand.window.rows.disclosure import LinePart
@@ -22,7 +23,9 @@ def line_of(row: ToolCallRow) -> tuple[str, str, list[LinePart]]:
     display, result = row.call.display, row.result
     icon, target = display.icon, _target(display)
     is_running, done = escape_hidden_line(tr(display.running)), escape_hidden_line(tr(display.done))
-    if row.sub_agent is not None and (row.sub_agent.ended_at is not None or result is None or not result.is_error):
+    if row.sub_agent is not None and (
+        row.sub_agent.outcome.ended_at is not None or result is None or not result.is_error
+    ):
         return _sub_agent_line(row.sub_agent, icon, target)
     settled = [replace(part, drops=1) for ask in row.settled for part in _separated(settled_words(ask), "muted")]
     not_begun = target or [LinePart(is_running)]
@@ -92,9 +95,11 @@ def _sub_agent_line(task: Task, icon: str, target: list[LinePart]) -> tuple[str,
     """`Look at the parser · thinking · 3 steps · $0.02`."""
     title = [replace(part, mono=False) for part in target]
     state, tint = sub_agent_state(task)
-    reason = one_line(escape_hidden_line(task.error), _SUMMARY) if task.error and tint == "failed" else ""
-    counts = " · ".join(filter(None, (trn("{n} step", "{n} steps", task.step_count), money(task.total_usage))))
-    colour = "link" if task.ended_at is None else "muted"
+    reason = (
+        one_line(escape_hidden_line(task.outcome.error), _SUMMARY) if task.outcome.error and tint == "failed" else ""
+    )
+    counts = " · ".join(filter(None, (trn("{n} step", "{n} steps", task.progress.step_count), money(task.total_usage))))
+    colour = "link" if task.outcome.ended_at is None else "muted"
     return (
         icon,
         colour,
@@ -104,21 +109,21 @@ def _sub_agent_line(task: Task, icon: str, target: list[LinePart]) -> tuple[str,
 
 def sub_agent_state(task: Task) -> tuple[str, str]:
     """The state in words, and its colour."""
-    if task.ended_at is not None:
-        match task.status:
+    if task.outcome.ended_at is not None:
+        match task.activity.status:
             case "completed":
                 return tr("done"), "done"
             case "cancelled":
                 return tr("stopped"), "muted"
             case _:
                 return tr("failed"), "failed"
-    if task.stopping:
+    if task.activity.stopping:
         return tr("stopping"), "muted"
-    if task.status == "waiting_user":
+    if task.activity.status == "waiting_user":
         return tr("waiting for you"), "waiting"
-    if task.status == "tool_executing":
+    if task.activity.status == "tool_executing":
         return tool_activity(task), "muted"
-    return tr("thinking") if task.status == "thinking" else tr("working"), "muted"
+    return tr("thinking") if task.activity.status == "thinking" else tr("working"), "muted"
 
 
 def _target(display: CallDisplay) -> list[LinePart]:

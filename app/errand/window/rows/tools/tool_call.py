@@ -6,7 +6,7 @@ from PySide6.QtWidgets import QHBoxLayout, QMenu, QVBoxLayout, QWidget
 
 from errand.client.conversation.rows import ToolCallRow
 from errand.client.safe_text import escape_hidden_line, output_text
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task
 from errand.text.translation import tr
 from errand.window.rows.base import RowActions, RowKind, RowView, Spacing, line_estimate
 from errand.window.rows.disclosure import DisclosureButton, hit_count_parts
@@ -136,10 +136,10 @@ class SubAgentButtons(QWidget):
         self._task = task
         self.setVisible(task is not None)
         if task is not None:
-            title = escape_hidden_line(task.title)
+            title = escape_hidden_line(task.origin.title)
             self._stop.set_icon_and_name("circle-stop", tr("Stop sub-agent “{title}”").format(title=title))
-            self._stop.setVisible(task.ended_at is None and task.status != "interrupted")
-            self._stop.setEnabled(not task.stopping)
+            self._stop.setVisible(task.outcome.ended_at is None and task.activity.status != "interrupted")
+            self._stop.setEnabled(not task.activity.stopping)
             self._open.setAccessibleName(tr("Open branch of sub-agent “{title}”").format(title=title))
 
     def _on_stop_clicked(self) -> None:

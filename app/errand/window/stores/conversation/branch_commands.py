@@ -24,7 +24,14 @@ from errand.protocol.conversations import (
     ConversationNodesParams,
     Node,
 )
-from errand.protocol.tasks import TASK_GET, TASK_RETRY, TASK_START, TaskIdParams, TaskRetryParams, TaskStartParams
+from errand.protocol.tasks.methods import (
+    TASK_GET,
+    TASK_RETRY,
+    TASK_START,
+    TaskIdParams,
+    TaskRetryParams,
+    TaskStartParams,
+)
 from errand.text.translation import tr
 from errand.window.stores.conversation.agents import AgentStore
 from errand.window.stores.conversation.commands import TaskCommands

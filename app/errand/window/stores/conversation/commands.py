@@ -15,7 +15,8 @@ from errand.protocol.comparisons import TASK_COMPARE_MODELS, TaskCompareModelsPa
 from errand.protocol.conversations import CONVERSATION_CHANGE, Conversation, ConversationChangeParams
 from errand.protocol.memory import MEMORY_WARM_UP, MemoryWarmUpParams
 from errand.protocol.settings import MODEL_WARM_UP, ModelWarmUpParams
-from errand.protocol.tasks import (
+from errand.protocol.tasks.groups import ApproveMode, DecidedMode
+from errand.protocol.tasks.methods import (
     TASK_FOLLOW_UP,
     TASK_PAUSE,
     TASK_RESUME,
@@ -24,13 +25,11 @@ from errand.protocol.tasks import (
     TASK_STEER,
     TASK_STOP,
     TASK_TRY_NOW,
-    ApproveMode,
-    DecidedMode,
-    Task,
     TaskIdParams,
     TaskMessageParams,
     TaskSetModeParams,
 )
+from errand.protocol.tasks.task import Task
 from errand.text.translation import tr
 from errand.window.stores.asks import AskStore
 from errand.window.stores.conversation.agents import AgentStore
@@ -196,7 +195,7 @@ class TaskCommands(QObject):
     def stop(self) -> None:
         """Stop the selected task and its processes."""
         task = self.task
-        if task is not None and task.ended_at is None and not task.stopping:
+        if task is not None and task.outcome.ended_at is None and not task.activity.stopping:
             self._session.send(TASK_STOP, TaskIdParams(task_id=task.id), self.failed.emit)
 
     def pause_or_resume(self) -> None:
@@ -216,7 +215,7 @@ class TaskCommands(QObject):
     def stop_all(self) -> None:
         """Stop every task of this conversation."""
         for task in self._tasks.at_work(self.conversation_id or ""):
-            if not task.stopping:
+            if not task.activity.stopping:
                 self._session.send(TASK_STOP, TaskIdParams(task_id=task.id), self.failed.emit)
 
     def set_mode(self, mode: DecidedMode) -> None:
@@ -234,7 +233,7 @@ class TaskCommands(QObject):
     def try_now(self) -> None:
         """Retry the model call of the selected task instead of waiting for a rate limit."""
         task = self.task
-        if task is not None and task.retry_at is not None:
+        if task is not None and task.activity.retry_at is not None:
             self._session.send(TASK_TRY_NOW, TaskIdParams(task_id=task.id), self.failed.emit)
 
     def _is_for_another(self, text: str, task: Task) -> bool:

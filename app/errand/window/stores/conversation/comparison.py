@@ -9,7 +9,8 @@ from errand.client.conversation.branch import MAX_COMPARED, ComparedBranch
 from errand.client.conversation.branch_rows import RowListeners
 from errand.client.conversation.comparison import ComparedRows, Comparison
 from errand.client.conversation.task_states import is_working
-from errand.protocol.tasks import TASK_STOP, Task, TaskIdParams
+from errand.protocol.tasks.methods import TASK_STOP, TaskIdParams
+from errand.protocol.tasks.task import Task
 from errand.window.stores.conversation.store import ConversationStore
 from errand.window.stores.session import EngineSession
 from errand.window.stores.tasks import TaskStore
@@ -121,7 +122,7 @@ class ComparisonStore(Comparison[ComparedBranchStore], QObject):
         self.chosen.emit()
 
     def _stop(self, task: Task) -> None:
-        if is_working(task) and not task.stopping:
+        if is_working(task) and not task.activity.stopping:
             self._session.send(TASK_STOP, TaskIdParams(task_id=task.id), self._on_stop_failed)
 
     def _on_stop_failed(self, reason: str) -> None:

@@ -6,15 +6,14 @@ from functools import partial
 from PySide6.QtCore import QObject
 
 from errand.client.texts.tasks import unread_messages
-from errand.protocol.tasks import (
+from errand.protocol.tasks.groups import Queued, QueuedKind
+from errand.protocol.tasks.methods import (
     TASK_CHANGE_QUEUED,
     TASK_REMOVE_QUEUED,
-    Queued,
-    QueuedKind,
-    Task,
     TaskQueueChangeParams,
     TaskQueueRemoveParams,
 )
+from errand.protocol.tasks.task import Task
 from errand.text.translation import tr
 from errand.window.stores.conversation.commands import TaskCommands, Unsent
 from errand.window.stores.session import EngineSession
@@ -38,11 +37,11 @@ class QueueStore(QObject):
 
     def put_task(self, task: Task) -> None:
         """Return the messages that a task seen at work has not read when it ends, if no other task reads them."""
-        if task.ended_at is None:
+        if task.outcome.ended_at is None:
             self._at_work.add(task.id)
         elif task.id in self._at_work:
             self._at_work.discard(task.id)
-            unread = unread_messages(task) if task.parent_id is None else ()
+            unread = unread_messages(task) if task.origin.parent_id is None else ()
             if unread:
                 paths = tuple(path for entry in unread for path in entry.attachments)
                 self._commands.unsent.emit("\n".join(entry.text for entry in unread if entry.text), paths)
@@ -51,7 +50,7 @@ class QueueStore(QObject):
     def entries(self) -> tuple[Queued, ...]:
         """Queued messages in reading order."""
         task = self._commands.task
-        if task is None or task.ended_at is not None:
+        if task is None or task.outcome.ended_at is not None:
             return ()
         return tuple(entry for kind in _KINDS for entry in task.queue if entry.kind == kind)
 

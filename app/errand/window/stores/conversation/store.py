@@ -9,7 +9,7 @@ from errand.protocol.agents import Agent
 from errand.protocol.asks import Ask
 from errand.protocol.conversations import Conversation, ConversationNodesResult, Node
 from errand.protocol.engine import Snapshot
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task
 from errand.text.translation import tr
 from errand.window.stores.asks import AskStore
 from errand.window.stores.conversation.agents import AgentStore

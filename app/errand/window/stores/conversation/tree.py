@@ -15,7 +15,7 @@ from errand.protocol.conversations import (
     TreeNode,
 )
 from errand.protocol.events import AgentUpdate, Event
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task
 from errand.window.stores.conversation.store import ConversationStore
 from errand.window.stores.session import EngineSession
 

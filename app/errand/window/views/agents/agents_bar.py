@@ -10,7 +10,7 @@ from errand.client.conversation.branch import ComparedBranch
 from errand.client.conversation.task_states import is_working
 from errand.client.texts.turns import turn_rule_label
 from errand.protocol.agents import Agent
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task
 from errand.text.translation import tr
 from errand.window.stores.catalog import ModelStore
 from errand.window.stores.conversation.store import ConversationStore
@@ -87,7 +87,7 @@ def _status_label(task: Task | None) -> str:
         case "paused":
             return tr("paused")
         case _:
-            return tr("stopping") if task.stopping else tr("working")
+            return tr("stopping") if task.activity.stopping else tr("working")
 
 
 def _tool_tip(agent: Agent) -> str:

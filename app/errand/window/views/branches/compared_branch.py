@@ -9,7 +9,7 @@ from errand.client.conversation.task_states import is_working
 from errand.client.number_format import duration, elapsed, money, running_time
 from errand.protocol.asks import AskAnswerParams
 from errand.protocol.conversations import Node
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task
 from errand.protocol.usage import Usage
 from errand.text.translation import tr
 from errand.window.stores.conversation.comparison import ComparedBranchStore, ComparisonStore
@@ -233,7 +233,7 @@ class ComparedBranchView(QWidget):
     def _show_buttons(self) -> None:
         side, can = self.side, self._comparison.can_continue(self.side)
         self.stop.setVisible(side.is_working)
-        self.stop.setEnabled(any(is_working(task) and not task.stopping for task in side.tasks))
+        self.stop.setEnabled(any(is_working(task) and not task.activity.stopping for task in side.tasks))
         self.stop.setAccessibleName(tr("Stop {model}").format(model=self.title))
         self.continue_button.setEnabled(can)
         why = "" if can else _STILL_WRITING if side.branch.ids else _NOTHING_YET
@@ -285,14 +285,14 @@ def state_text(task: Task | None, streams: StreamingKind, *, has_rows: bool) -> 
         return ""
     writing = _WRITING[streams] if has_rows else tr("Waiting for the model")
     activity = task_activity(task, writing)
-    return f"{activity}: {task.error}" if task.ended_at is not None and task.error else activity
+    return f"{activity}: {task.outcome.error}" if task.outcome.ended_at is not None and task.outcome.error else activity
 
 
 def figures_text(tasks: tuple[Task, ...]) -> str:
     """Time and cost of all tasks; cost only if every price is known."""
     seconds = sum(map(elapsed, tasks))
-    costs = [task.usage.cost_usd for task in tasks if task.usage.cost_usd is not None]
-    estimated = any(task.usage.estimated for task in tasks)
+    costs = [task.progress.usage.cost_usd for task in tasks if task.progress.usage.cost_usd is not None]
+    estimated = any(task.progress.usage.estimated for task in tasks)
     spent = money(Usage(cost_usd=sum(costs), estimated=estimated)) if costs and len(costs) == len(tasks) else ""
     time = running_time(seconds) if any(map(is_working, tasks)) else duration(seconds)
     return " · ".join(part for part in (time if tasks else "", spent) if part)

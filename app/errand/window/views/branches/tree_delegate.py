@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem,
 from errand.client.conversation.rows import Speaker
 from errand.client.conversation.tree_layout import TreeLine
 from errand.client.number_format import money
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task
 from errand.protocol.usage import Usage
 from errand.text.translation import tr, trn
 from errand.window.theme.theme import Theme
@@ -52,7 +52,7 @@ def _turns(line: TreeLine) -> str:
 
 
 def _money(line: TreeLine) -> str:
-    costs = [task.usage.cost_usd for task in line.tasks if task.usage.cost_usd is not None]
+    costs = [task.progress.usage.cost_usd for task in line.tasks if task.progress.usage.cost_usd is not None]
     return money(Usage(cost_usd=sum(costs))) if costs else ""
 
 

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import msgspec
 from PySide6.QtCore import QMimeData, Signal
 from PySide6.QtWidgets import QWidget
 
 from errand.client.conversation.branch_rows import StreamingKind
 from errand.client.conversation.rows import UserRow
 from errand.client.conversation.task_states import is_working
-from errand.protocol.tasks import ApproveMode, Task
+from errand.protocol.tasks.groups import ApproveMode
+from errand.protocol.tasks.task import Task, replace_fields
 from errand.text.translation import tr
 from errand.window.rows.asks.choices import choice_names
 from errand.window.stores.catalog import ModelStore
@@ -154,7 +154,7 @@ class InputPanelView(QWidget):
         waiting = asked or self._store.next_ask
         choices = choice_names(waiting) if waiting is not None else ()
         active = task is not None and is_working(task)
-        stopping = task is not None and task.stopping
+        stopping = task is not None and task.activity.stopping
         connected = self._stores.session.state == "ready"
         steers = self._store.commands.steers
         has_begun = task is not None
@@ -173,7 +173,7 @@ class InputPanelView(QWidget):
         shown_agent, author = self._store.agents.shown, self._store.agents.get(task.agent_id)
         if shown_agent is None or author is None or author.beside != shown_agent.id:
             return task
-        return msgspec.structs.replace(task, agent_id=shown_agent.id)
+        return replace_fields(task, agent_id=shown_agent.id)
 
     def close_completion(self) -> bool:
         """Close the list of what can be completed; False if there is none."""

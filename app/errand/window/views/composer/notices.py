@@ -161,7 +161,7 @@ class HealthNotices(QObject):
             self._slot.put("health", None)
             return
         lines = [f"{condition.text} {condition.advice}" for condition in update.conditions]
-        held = sum(task.status == "paused" for task in update.tasks)
+        held = sum(task.activity.status == "paused" for task in update.tasks)
         if held:
             lines.append(
                 trn("{n} task waits. Finished steps are kept.", "{n} tasks wait. Finished steps are kept.", held)

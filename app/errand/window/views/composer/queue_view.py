@@ -6,7 +6,7 @@ from PySide6.QtCore import QEvent, QMimeData, QObject, QSize, Qt, Signal
 from PySide6.QtGui import QEnterEvent, QFocusEvent, QKeyEvent
 from PySide6.QtWidgets import QFrame, QLabel, QScrollArea, QVBoxLayout, QWidget
 
-from errand.protocol.tasks import Queued
+from errand.protocol.tasks.groups import Queued
 from errand.text.translation import tr, trn
 from errand.window.stores.conversation.queue import QueueStore
 from errand.window.theme.style import set_style, set_tool_tip

@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QWidget
 
 from errand.client.conversation.task_states import can_pause, is_paused
 from errand.client.number_format import duration, elapsed, money, time_left
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task
 from errand.text.translation import tr, trn
 from errand.window.stores.tasks import task_activity
 from errand.window.theme.style import Tone, push_button, set_tool_tip
@@ -126,14 +126,14 @@ class StatusLineView(QWidget):
         self._context.show_task(task)
         self._show_activity()
         self._show_pause(task)
-        self._try_now.setVisible(bool(time_left(task)) and not task.stopping)
+        self._try_now.setVisible(bool(time_left(task)) and not task.activity.stopping)
         self._figures.set_text(self._figures_text(task))
         self._run_clock()
 
     def _show_pause(self, task: Task) -> None:
         """An interrupted task is resumed by its banner. While it waits for a person there is nothing to pause."""
-        resumes = is_paused(task) and task.status != "interrupted"
-        self._pause.setVisible(resumes or (can_pause(task) and task.status != "waiting_user"))
+        resumes = is_paused(task) and task.activity.status != "interrupted"
+        self._pause.setVisible(resumes or (can_pause(task) and task.activity.status != "waiting_user"))
         self._pause.setText(tr("Resume") if resumes else tr("Pause"))
         self._pause.setAccessibleName(self._pause.text())
 
@@ -173,11 +173,11 @@ class StatusLineView(QWidget):
     def _figures_text(self, task: Task) -> str:
         """Unknown figures are omitted. The popover of the context has the others."""
         since = time.monotonic() - self._told_at if _is_timed(task) else 0.0
-        worked = elapsed(task) if task.ended_at is not None else task.worked_s + since
+        worked = elapsed(task) if task.outcome.ended_at is not None else task.activity.worked_s + since
         spent = duration(worked) if worked else ""
         return " ".join(f"· {part}" for part in (time_left(task), spent, money(task.total_usage)) if part)
 
 
 def _is_timed(task: Task) -> bool:
     """False while it waits for a person or for a provider: then its working time stands still."""
-    return task.ended_at is None and task.status not in ("waiting_user", "paused", "interrupted")
+    return task.outcome.ended_at is None and task.activity.status not in ("waiting_user", "paused", "interrupted")

@@ -11,7 +11,8 @@ from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QMenu, QPushButton, QWid
 from errand.client.number_format import dollars
 from errand.client.safe_text import escape_hidden_line
 from errand.client.texts.task_options import THINKING_LEVELS
-from errand.protocol.tasks import ApproveMode, Task
+from errand.protocol.tasks.groups import ApproveMode
+from errand.protocol.tasks.task import Task
 from errand.text.translation import tr, uncapitalised
 from errand.window.stores.model_choice import model_name
 from errand.window.stores.task_options import TaskOptionDefaults, TaskOptions
@@ -123,21 +124,21 @@ class TaskOptionsView(QWidget):
 
     def _copy_options_of(self, task: Task) -> None:
         """Take over what was chosen for a task, without the defaults of its agent."""
-        is_usual = task.model == self._defaults.model_of(TaskOptions()) and task.api_base is None
-        model, is_own = None if is_usual else task.model, self._is_own(task)
+        is_usual = task.request.model == self._defaults.model_of(TaskOptions()) and task.request.api_base is None
+        model, is_own = None if is_usual else task.request.model, self._is_own(task)
         personality = self._defaults.personality(TaskOptions())
         own_level = personality.thinking_level if personality is not None else "off"  # "off": the setting decides
-        thinks_as_usual = own_level == task.thinking_level != "off"
+        thinks_as_usual = own_level == task.request.thinking_level != "off"
         self.options = self._untouched = TaskOptions(
             model=model if is_own else None,
             model_if_none=None if is_own else model,
-            api_base=task.api_base,
-            workspace=task.workspace,
-            mode=task.mode,
+            api_base=task.request.api_base,
+            workspace=task.request.workspace,
+            mode=task.options.mode,
             approve=self.options.approve,
-            network=task.network,
-            thinking_level=task.thinking_level if is_own and not thinks_as_usual else None,
-            budget_usd=task.budget_usd,
+            network=task.request.network,
+            thinking_level=task.request.thinking_level if is_own and not thinks_as_usual else None,
+            budget_usd=task.budget.budget_usd,
         )
 
     def pick_model(self) -> None:

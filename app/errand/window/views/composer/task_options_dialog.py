@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QComboBox, QLineEdit, QWidget
 from errand.client.texts.limits import number_of
 from errand.client.texts.task_options import THINKING_LEVELS
 from errand.protocol.agents import ThinkingLevel
-from errand.protocol.tasks import NetworkMode, TaskMode
+from errand.protocol.tasks.groups import NetworkMode, TaskMode
 from errand.text.translation import tr
 from errand.window.stores.model_choice import model_name
 from errand.window.stores.task_options import DEFAULT, TaskOptionDefaults, TaskOptions

@@ -5,7 +5,8 @@ from PySide6.QtWidgets import QFrame, QLabel, QScrollArea, QVBoxLayout, QWidget
 
 from errand.client.safe_text import escape_hidden_line
 from errand.client.texts.tasks import TODO_STATES, current_item, is_all_done, todo_text
-from errand.protocol.tasks import Task, TodoItem, TodoStatus
+from errand.protocol.tasks.groups import TodoItem, TodoStatus
+from errand.protocol.tasks.task import Task
 from errand.text.translation import tr
 from errand.window.rows.disclosure import DisclosureButton, LinePart
 from errand.window.theme.style import set_tool_tip
@@ -100,7 +101,7 @@ class TodoView(QWidget):
     def show_task(self, task: Task | None) -> None:
         """Show the list of a task."""
         items = task.todo if task is not None else ()
-        is_over = task is not None and task.ended_at is not None
+        is_over = task is not None and task.outcome.ended_at is not None
         if items != self._items:
             self._items = items
             self._show_items()

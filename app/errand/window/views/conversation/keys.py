@@ -92,7 +92,7 @@ class EscapeKey(QObject):
 
     def _stop(self) -> None:
         task = self._store.task
-        if task is None or not is_working(task) or task.stopping:
+        if task is None or not is_working(task) or task.activity.stopping:
             self._input_panel.composer.setFocus()
         elif self._stop_timer.isActive():
             self._disarm()

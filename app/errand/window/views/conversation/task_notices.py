@@ -48,14 +48,19 @@ class TaskNotices(QObject):
 
     def _show_task(self) -> None:
         task = self._store.task
-        is_interrupted = task is not None and task.status == "interrupted"
+        is_interrupted = task is not None and task.activity.status == "interrupted"
         self._notices.put("interrupted", Notice(_INTERRUPTED, "waiting", (tr("Resume"),)) if is_interrupted else None)
         self._show_next_steps()
 
     def _show_next_steps(self) -> None:
         """Below a task of the tour that has ended: what to do with Errand now. Dismissed once, it stays away."""
         task = self._store.task
-        if task is None or task.ended_at is None or not is_scripted(task.model) or self._knows_next_steps:
+        if (
+            task is None
+            or task.outcome.ended_at is None
+            or not is_scripted(task.request.model)
+            or self._knows_next_steps
+        ):
             self._notices.put("tour", None)
         else:
             actions = (_SET_UP, _START_IN_FOLDER) if self._models.is_empty else (_START_IN_FOLDER,)

@@ -183,7 +183,7 @@ class ConversationRowActions:
     @property
     def _workspace(self) -> str:
         task, conversation = self._store.task, self._store.conversation
-        return (conversation.workspace if conversation is not None else "") or (task.workspace if task else "")
+        return (conversation.workspace if conversation is not None else "") or (task.request.workspace if task else "")
 
     def _open(self, path: Path | None) -> None:
         if path is not None and not QDesktopServices.openUrl(QUrl.fromLocalFile(str(path))):

@@ -2,7 +2,7 @@
 
 from PySide6.QtCore import QObject, Signal
 
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task
 from errand.text.translation import tr
 from errand.window.stores.stores import Stores
 from errand.window.stores.tasks import UnreadStore

@@ -5,7 +5,7 @@ from pathlib import Path
 from PySide6.QtCore import QObject, Signal
 
 from errand.protocol.conversations import Conversation
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task
 from errand.window.stores.tasks import TaskStore, UnreadStore
 from errand.window.widgets.status_dot import DotState, dot_state, shown_state
 

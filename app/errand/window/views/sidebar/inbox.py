@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from errand.client.safe_text import plain
 from errand.protocol.asks import Ask, AskAnswerParams
-from errand.protocol.tasks import Task
+from errand.protocol.tasks.task import Task
 from errand.text.translation import tr, trn
 from errand.window.stores.asks import ask_summary
 from errand.window.stores.stores import Stores
@@ -210,15 +210,15 @@ class InboxView(QWidget):
         return InboxEntry(first.id, first.conversation_id, "waiting", title, ask_summary(first), first.task_id, asks)
 
     def _finished_entry(self, task: Task) -> InboxEntry:
-        summary = markdown_line(task.summary, _MAX_DETAIL) if task.summary else ""
-        detail = summary or task.error or task_activity(task)
-        title = self._title(task.conversation_id, task.prompt)
+        summary = markdown_line(task.outcome.summary, _MAX_DETAIL) if task.outcome.summary else ""
+        detail = summary or task.outcome.error or task_activity(task)
+        title = self._title(task.conversation_id, task.request.prompt)
         button = ("x", tr("Dismiss"))
         return InboxEntry(task.id, task.conversation_id, dot_state(task), title, detail, task.id, button=button)
 
     def _running_entry(self, task: Task) -> InboxEntry:
-        title, button = self._title(task.conversation_id, task.prompt), ("circle-stop", tr("Stop"))
-        state, detail, enabled = dot_state(task), task_activity(task), not task.stopping
+        title, button = self._title(task.conversation_id, task.request.prompt), ("circle-stop", tr("Stop"))
+        state, detail, enabled = dot_state(task), task_activity(task), not task.activity.stopping
         if self._is_lost:
             state, detail, enabled = "idle", tr("No connection to the engine"), False
         return InboxEntry(task.id, task.conversation_id, state, title, detail, task.id, button=button, enabled=enabled)
@@ -244,7 +244,7 @@ class InboxView(QWidget):
     def _on_button_clicked(self, row: InboxRowView) -> None:
         """Stops a running task; dismisses an ended one."""
         task = self._stores.tasks.get(row.entry.task_id)
-        if task is None or task.ended_at is not None:
+        if task is None or task.outcome.ended_at is not None:
             self._unread.dismiss(row.entry.task_id)
         else:
             self.stop_requested.emit(row.entry.task_id)

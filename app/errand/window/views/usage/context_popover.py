@@ -9,7 +9,8 @@ from errand.client.safe_text import plain
 from errand.client.texts.context import CONTEXT_PARTS, PROMPT_PARTS, part_items_text
 from errand.client.texts.limits import limit_name
 from errand.protocol.context import ContextExplainResult, ContextPart, ContextShare, PromptShare
-from errand.protocol.tasks import DecidedMode, Task
+from errand.protocol.tasks.groups import DecidedMode
+from errand.protocol.tasks.task import Task
 from errand.text.translation import grouped, tr, trn
 from errand.window.theme.style import Tone, push_button, set_style, set_tool_tip
 from errand.window.theme.theme import Theme
@@ -73,11 +74,11 @@ class ContextPopoverView(QFrame):
 
     def show_task(self, task: Task) -> None:
         """Turns and tokens of the task, the mode it decided on itself, and the limits that it nears."""
-        turns = trn("{n} turn", "{n} turns", task.step_count) if task.step_count else ""
-        mode = _DECIDED[task.decided] if task.mode == "auto" and task.decided else ""
+        turns = trn("{n} turn", "{n} turns", task.progress.step_count) if task.progress.step_count else ""
+        mode = _DECIDED[task.options.decided] if task.options.mode == "auto" and task.options.decided else ""
         text = " · ".join(part for part in (turns, tokens(task.total_usage), mode) if part)
         self._task.show_text(text)
-        near = task.near if task.ended_at is None else ()
+        near = task.budget.near if task.outcome.ended_at is None else ()
         self._near_limit.setText(tr("Close to the limit: {limits}").format(limits=", ".join(map(limit_name, near))))
         self._near_limit.setVisible(bool(near))
         self._mode.show_task(task)

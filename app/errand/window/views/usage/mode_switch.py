@@ -3,7 +3,8 @@
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
 
-from errand.protocol.tasks import DecidedMode, Task
+from errand.protocol.tasks.groups import DecidedMode
+from errand.protocol.tasks.task import Task
 from errand.text.translation import tr
 from errand.window.theme.style import push_button, set_tool_tip
 from errand.window.widgets.boxes import set_hbox
@@ -34,7 +35,7 @@ class ModeSwitchView(QWidget):
         self.hide()
 
     def show_task(self, task: Task | None) -> None:
-        is_shown = task is not None and (task.ended_at is not None) == self._of_ended
+        is_shown = task is not None and (task.outcome.ended_at is not None) == self._of_ended
         offer = _offered_mode(task) if task is not None and is_shown else None
         self.setVisible(offer is not None)
         if offer is None:
@@ -50,10 +51,14 @@ class ModeSwitchView(QWidget):
 
 
 def _offered_mode(task: Task) -> tuple[str, str] | None:
-    if task.ended_at is not None:
-        return _CONTINUE_AS_TASK if task.stop_reason == "completed" and "chat" in (task.mode, task.decided) else None
-    if task.stopping or task.decided is None:
+    if task.outcome.ended_at is not None:
+        return (
+            _CONTINUE_AS_TASK
+            if task.outcome.stop_reason == "completed" and "chat" in (task.options.mode, task.options.decided)
+            else None
+        )
+    if task.activity.stopping or task.options.decided is None:
         return None
-    if task.decided == "task":
+    if task.options.decided == "task":
         return _CHAT
-    return _TASK if task.mode == "chat" else None  # an auto task is about to end
+    return _TASK if task.options.mode == "chat" else None  # an auto task is about to end

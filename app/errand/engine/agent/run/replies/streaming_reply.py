@@ -102,9 +102,9 @@ class StreamingReply:
             task.agent_id,
             (),
             task_id=task.id,
-            turn=task.step_count,
+            turn=task.progress.step_count,
             status="streaming",
-            model=task.model,
+            model=task.request.model,
         )
         self._branch.show(node)
         for delta in self._pending_deltas:

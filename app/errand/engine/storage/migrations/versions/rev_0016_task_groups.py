@@ -1,0 +1,52 @@
+"""Tasks have their fields in groups, in their rows and in stored events."""
+
+from collections.abc import Iterator
+from typing import cast
+
+from alembic import op
+from sqlalchemy import Connection, text
+
+from errand.engine.storage.records.flat_tasks import grouped_task
+from errand.engine.storage.sql.statements import from_json, to_json
+from errand.protocol.base import JsonObject
+
+revision = "0016"
+down_revision = "0015"
+branch_labels = None
+depends_on = None
+
+_ROWS_AT_ONCE = 500
+# Texts cannot contain this pattern: their quotes are escaped.
+_UPDATES = """body LIKE '%"type":"taskUpdate"%'"""
+
+
+def upgrade() -> None:
+    connection = op.get_bind()
+    for key, body in _rows(connection, "tasks", "id", "id > :last", ""):
+        _save(connection, "tasks", "id", key, grouped_task(from_json(body, JsonObject)))
+    for key, body in _rows(connection, "events", "sequence", f"sequence > :last AND {_UPDATES}", 0):
+        record = from_json(body, JsonObject)
+        event = cast("JsonObject", record["event"])
+        if event["type"] == "taskUpdate":
+            event["task"] = grouped_task(cast("JsonObject", event["task"]))
+            _save(connection, "events", "sequence", key, record)
+
+
+def _rows(
+    connection: Connection, table: str, key: str, condition: str, last: str | int
+) -> Iterator[tuple[str | int, str]]:
+    """Yield key and body of the rows by their key, some hundred in memory at a time."""
+    query = text(f"SELECT {key}, body FROM {table} WHERE {condition} ORDER BY {key} LIMIT {_ROWS_AT_ONCE}")
+    while rows := connection.execute(query, {"last": last}).all():
+        for row in rows:
+            last = row[0]
+            yield row[0], row[1]
+
+
+def _save(connection: Connection, table: str, key: str, value: str | int, body: JsonObject) -> None:
+    statement = text(f"UPDATE {table} SET body = :body WHERE {key} = :key")
+    connection.execute(statement, {"body": to_json(body), "key": value})
+
+
+def downgrade() -> None:
+    raise NotImplementedError("Errand goes forward only: the copy taken before a migration is the way back.")
