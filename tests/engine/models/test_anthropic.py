@@ -10,7 +10,6 @@ from errand.engine.core.messages import (
     ModelMessage,
     Text,
     Thinking,
-    ThinkingLevel,
     ToolCall,
     ToolResultMessage,
     Usage,
@@ -27,6 +26,7 @@ from errand.engine.models.http_pool import HttpPool
 from errand.engine.models.recovery.driver import RecoveringModel
 from errand.engine.models.recovery.source import ModelSource
 from errand.engine.models.reply.builder import ReplyBuilder
+from errand.protocol.agents import ThinkingLevel
 from errand.protocol.base import JsonObject, JsonValue
 from tests.engine.models.providers import ONCE, stored_key
 from tests.support.model_replies import final, request_for

@@ -13,7 +13,6 @@ from errand.engine.core.messages import (
     ModelMessage,
     Text,
     Thinking,
-    ThinkingLevel,
     ToolCall,
     ToolResultMessage,
     Usage,
@@ -32,6 +31,7 @@ from errand.engine.models.recovery.driver import RecoveringModel
 from errand.engine.models.recovery.request_adaptation import LearnedLimits
 from errand.engine.models.recovery.source import ModelSource
 from errand.engine.models.reply.builder import ReplyBuilder
+from errand.protocol.agents import ThinkingLevel
 from errand.protocol.base import JsonObject, JsonValue
 from errand.text.redaction import Redactor
 from tests.engine.models.providers import ONCE, stored_key

@@ -9,7 +9,6 @@ from errand.protocol.base import JsonObject
 from errand.protocol.blocks import EngineMessageKind, ResultMark
 
 StopReason = Literal["stop", "tool_use", "length", "error", "aborted"]
-ThinkingLevel = Literal["off", "minimal", "low", "medium", "high", "xhigh"]
 
 # Name of a text-based call whose own name cannot be parsed.
 UNREADABLE_CALL = "unreadable_call"

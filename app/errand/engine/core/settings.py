@@ -10,9 +10,9 @@ import msgspec
 
 from errand.engine.core.addresses import check_address
 from errand.engine.core.errors import ConfigurationError, InvalidParams
-from errand.engine.core.messages import ThinkingLevel
 from errand.engine.core.outgoing import UnusableRoute, tls_context
 from errand.engine.core.setting_lists import folders_of, parse_own_models, writable_folders_of
+from errand.protocol.agents import ThinkingLevel
 from errand.protocol.base import JsonObject, JsonValue
 from errand.protocol.engine import SandboxMode
 from errand.protocol.settings import Setting

@@ -6,8 +6,9 @@ from datetime import datetime
 from typing import Literal, Protocol, TypeAlias
 
 from errand.engine.core.cancel import CancelSignal
-from errand.engine.core.messages import AssistantContent, AssistantMessage, ModelMessage, ThinkingLevel
+from errand.engine.core.messages import AssistantContent, AssistantMessage, ModelMessage
 from errand.engine.models.failures import FailedAttempt, FailureKind
+from errand.protocol.agents import ThinkingLevel
 from errand.protocol.base import JsonObject
 from errand.protocol.notices import NoticeData
 

@@ -9,7 +9,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from errand.engine.core.errors import ConfigurationError
-from errand.engine.core.messages import ThinkingLevel
 from errand.engine.core.secrets import KeyStore
 from errand.engine.core.settings import Settings, SettingValues
 from errand.engine.models.available_models import AvailableModels
@@ -20,6 +19,7 @@ from errand.engine.models.catalog.model_lists import ModelListCache
 from errand.engine.models.catalog.providers import REACT, Provider, provider_name
 from errand.engine.models.factory import ModelFactory
 from errand.engine.models.recovery.retry import RetryPolicy
+from errand.protocol.agents import ThinkingLevel
 from errand.protocol.notices import ThinkingObstacle
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import pytest
 
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.errors import ConfigurationError
-from errand.engine.core.messages import Text, ThinkingLevel, ToolResultMessage, Usage
+from errand.engine.core.messages import Text, ToolResultMessage, Usage
 from errand.engine.core.secrets import KeyStore
 from errand.engine.models.base import ModelOptions, ModelRequest
 from errand.engine.models.catalog import model_facts
@@ -17,6 +17,7 @@ from errand.engine.models.openai.request import effort_fields
 from errand.engine.models.openai.responses_api import reasons
 from errand.engine.models.recovery.retry import RetryPolicy
 from errand.engine.models.router import ModelRouter
+from errand.protocol.agents import ThinkingLevel
 from tests.support.limits import WAIT_LIMIT_S
 from tests.support.model_replies import SHELL, collect, final, request_for
 from tests.support.model_server import ModelServer, Reply

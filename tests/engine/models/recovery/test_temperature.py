@@ -5,12 +5,13 @@ from collections.abc import AsyncGenerator
 import pytest
 
 from errand.engine.core.cancel import CancelSignal
-from errand.engine.core.messages import AssistantMessage, Text, ThinkingLevel
+from errand.engine.core.messages import AssistantMessage, Text
 from errand.engine.models.base import AttemptEvent, ModelNotice, ModelOptions, ModelRequest, ReplyEnd
 from errand.engine.models.failures import FailureKind, failure_from_response
 from errand.engine.models.recovery.driver import RecoveringModel
 from errand.engine.models.recovery.request_adaptation import LearnedLimits, accepts_temperature
 from errand.engine.models.recovery.source import ModelSource
+from errand.protocol.agents import ThinkingLevel
 from errand.text.notice_text import data_text
 
 

@@ -15,6 +15,7 @@ from errand.cli.terminal.style import Style
 from errand.cli.terminal.text import one_line, plain, wrapped
 from errand.client.connection import Connection
 from errand.client.launch import connect
+from errand.client.texts.model_settings import MODEL_SETTINGS
 from errand.protocol.base import JsonValue
 from errand.protocol.settings import (
     SETTINGS_GET,
@@ -34,7 +35,6 @@ _ACTIONS = (
     Action("set NAME VALUE", "set a value: a number, yes or no, one of the choices, or a text", first="setting"),
     Action("reset NAME", "reset a setting to its default", first="setting"),
 )
-_MODELS = ("default_model", "title_model")
 _YES, _NO = ("yes", "true", "on", "1"), ("no", "false", "off", "0")
 
 
@@ -87,7 +87,7 @@ def typed_value(setting: Setting, text: str) -> JsonValue:
             return int(word)
         case "number" if re.fullmatch(r"\d{1,18}(\.\d{1,9})?", word) and float(word) >= (setting.minimum or 0):
             return float(word)
-        case "string" if setting.name in _MODELS and text and not text.strip("/").count("/"):
+        case "string" if setting.name in MODEL_SETTINGS and text and not text.strip("/").count("/"):
             raise UsageError(
                 tr("{name} takes the id of a model, provider/model, as listed by errand models, not {text!r}.").format(
                     name=setting.name, text=text[:80]

@@ -19,9 +19,10 @@ from errand.engine.agent.loop.loop import run_loop
 from errand.engine.agent.loop.run_state import LoopConfig, LoopRun, MessageQueue, QueueMode, Steering, StreamFunction
 from errand.engine.core.cancel import CancelSignal, StopCause
 from errand.engine.core.errors import AgentBusy, IllegalMove
-from errand.engine.core.messages import Message, ThinkingLevel, user_text
+from errand.engine.core.messages import Message, user_text
 from errand.engine.models.base import PartialReply
 from errand.engine.tools.base import AgentTool, ExecutionMode
+from errand.protocol.agents import ThinkingLevel
 
 AgentListener: TypeAlias = Callable[[AgentEvent], Awaitable[None]]
 

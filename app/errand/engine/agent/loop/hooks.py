@@ -9,13 +9,13 @@ from errand.engine.core.messages import (
     AssistantMessage,
     Message,
     ModelMessage,
-    ThinkingLevel,
     ToolCall,
     ToolResultMessage,
     UserContent,
 )
 from errand.engine.tools.base import Access, AgentTool
 from errand.engine.tools.results import ToolResult
+from errand.protocol.agents import ThinkingLevel
 from errand.protocol.base import JsonObject
 from errand.protocol.blocks import ResultMark
 

@@ -7,9 +7,10 @@ from typing import Literal, TypeAlias
 from errand.engine.agent.loop.events import AgentEvent, MessageEnd, MessageStart
 from errand.engine.agent.loop.hooks import Hooks
 from errand.engine.core.cancel import CancelSignal
-from errand.engine.core.messages import Message, ThinkingLevel
+from errand.engine.core.messages import Message
 from errand.engine.models.base import ModelEvent, ModelRequest, PartialReply, ToolDefinition
 from errand.engine.tools.base import AgentTool, ExecutionMode
+from errand.protocol.agents import ThinkingLevel
 
 QueueMode: TypeAlias = Literal["one_at_a_time", "all"]
 

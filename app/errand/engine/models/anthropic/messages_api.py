@@ -1,6 +1,6 @@
 """Anthropic's Messages API: the address, the headers and the fields of a request."""
 
-from errand.engine.core.messages import AssistantMessage, ThinkingLevel, UserMessage
+from errand.engine.core.messages import AssistantMessage, UserMessage
 from errand.engine.models.anthropic.request import (
     has_own_thinking,
     messages_with_marks,
@@ -14,6 +14,7 @@ from errand.engine.models.catalog import model_facts
 from errand.engine.models.catalog.model_facts import ModelFacts
 from errand.engine.models.catalog.providers import Provider
 from errand.engine.models.reply.builder import ReplyBuilder
+from errand.protocol.agents import ThinkingLevel
 from errand.protocol.base import JsonObject
 
 _PATH = "/v1/messages"

@@ -14,7 +14,6 @@ from errand.engine.core.messages import (
     ModelMessage,
     Text,
     Thinking,
-    ThinkingLevel,
     ToolCall,
     ToolResultMessage,
     UserContent,
@@ -29,6 +28,7 @@ from errand.engine.models.catalog.providers import Provider, bare_id
 from errand.engine.models.message_cache import BeginningCache
 from errand.engine.models.openai.side_fields import THOUGHT_FIELDS, SideFields, side_fields_of
 from errand.engine.models.reply.content import encode
+from errand.protocol.agents import ThinkingLevel
 from errand.protocol.base import JsonObject, JsonValue
 
 _OPEN_REASONING = re.compile(r"gpt-oss", re.IGNORECASE)

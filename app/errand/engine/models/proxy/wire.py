@@ -15,7 +15,6 @@ from errand.engine.core.messages import (
     StopReason,
     Text,
     Thinking,
-    ThinkingLevel,
     ToolCall,
     ToolResultMessage,
     UserContent,
@@ -23,6 +22,7 @@ from errand.engine.core.messages import (
 )
 from errand.engine.models.base import ModelOptions, ModelRequest, ToolDefinition
 from errand.engine.models.catalog.providers import SHARED
+from errand.protocol.agents import ThinkingLevel
 from errand.protocol.base import JsonObject, Wire
 from errand.protocol.settings import Model
 

@@ -8,6 +8,7 @@ from functools import partial
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLineEdit, QSizePolicy, QVBoxLayout, QWidget
 
+from errand.client.texts.model_settings import MODEL_SETTINGS
 from errand.protocol.base import JsonValue
 from errand.protocol.settings import SETTINGS_GET, SETTINGS_SET, Setting, SettingsGetParams, SettingsSetParams
 from errand.text.translation import tr
@@ -28,8 +29,6 @@ _MADE_AT_ONCE = 8  # as many as can be seen
 _SLICE_S = 0.008
 # Set on the page of the providers, in forms.
 _ELSEWHERE = ("own_models",)
-# Settings that name a model: what is shown for an empty one, and whether the default model is used then.
-_MODELS = {"default_model": (tr("Automatic"), True), "title_model": (tr("None"), False)}
 # A setting that names several models.
 _MODEL_LIST = "fallback_models"
 
@@ -137,8 +136,8 @@ class SettingView(QWidget):
             several.chosen.connect(self._change)
             several.providers_requested.connect(self.providers_requested)
             return several
-        if self._setting.name in _MODELS:
-            unset, has_default = _MODELS[self._setting.name]
+        if self._setting.name in MODEL_SETTINGS:
+            unset, has_default = MODEL_SETTINGS[self._setting.name]
             model = ModelField(theme, self._models, tr(self._setting.title), unset, has_default=has_default)
             model.setFixedWidth(theme.pixels(_FIELD_WIDTH))
             model.chosen.connect(self._change)
@@ -348,7 +347,7 @@ class EngineSettingsPageView(SettingsPageView):
         for setting in result.settings:
             if setting.name == name:  # the other fields may contain text being typed
                 self._fields[name].show_setting(setting)
-        if name in _MODELS:
+        if name in MODEL_SETTINGS:
             self.models_changed.emit()
 
     def _on_changed(self, name: str, value: JsonValue) -> None:
