@@ -174,7 +174,7 @@ async def _take_review(album: _Album) -> None:
     window.resize(_SIZES[0])
     window.commands.trigger("review")
     panel = person.front.review.panel
-    await person.until(lambda: panel.diff.hunk is not None)
+    await person.until(lambda: panel.file.diff.hunk is not None)
     for size in _SIZES:
         window.resize(size)
         await album.take("review" if size == _SIZES[1] else f"review-{size.width()}")

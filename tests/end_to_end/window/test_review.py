@@ -31,7 +31,7 @@ async def open_review(person: OpenWindow, conversation_id: str, button: str = "2
     await person.until(lambda: bool(person.front.changes.tasks))
     await person.press(button)
     panel = person.front.review.panel
-    await person.until(lambda: panel.diff.hunk is not None)
+    await person.until(lambda: panel.file.diff.hunk is not None)
     return panel
 
 
@@ -41,9 +41,9 @@ async def test_a_person_undoes_a_change_a_file_and_a_step_and_redoes_all(qapp: Q
     try:
         async with open_window(qapp, tmp_path / "data") as person:
             panel = await open_review(person, conversation_id)
-            assert panel.diff.position[1] == 2
+            assert panel.file.diff.position[1] == 2
             QTest.keyClick(panel.files, Qt.Key.Key_J)
-            assert panel.diff.position == (2, 2)
+            assert panel.file.diff.position == (2, 2)
             await person.press("Undo change", panel)
             await person.until(lambda: "second" not in (folder / "a.txt").read_text())
             await person.press("Redo change", panel)
@@ -103,7 +103,7 @@ async def test_changes_by_commands_are_marked_and_an_undone_file_shows_what_a_re
             await person.press("Undo file", panel)
             await person.until(lambda: (folder / "a.txt").read_text() == LINES)
             await person.until(lambda: REDO_PREVIEW in shown_texts(panel))
-            assert "+third" in panel.diff.unified.toPlainText()
+            assert "+third" in panel.file.diff.unified.toPlainText()
             await person.press("Redo file", panel)
             await person.until(lambda: REDO_PREVIEW not in shown_texts(panel))
             assert "third" in (folder / "a.txt").read_text()
@@ -132,7 +132,7 @@ async def test_the_review_opens_by_its_keys_and_the_panes_lead_to_it(qapp: QAppl
             QTest.keyClick(person.window, Qt.Key.Key_R, _CONTROL_SHIFT)
             panel = person.front.review.panel
             assert panel.isVisible()
-            await person.until(lambda: panel.diff.hunk is not None)
+            await person.until(lambda: panel.file.diff.hunk is not None)
             seen: list[QWidget | None] = []
             while panel.files not in seen and len(seen) < 10:
                 person.window.commands.trigger("next_pane")

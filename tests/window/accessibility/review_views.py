@@ -42,5 +42,5 @@ async def _with_changes(fixture: WindowFixture) -> ReviewPanelView:
         await work.write(2, "other.txt", "other\n")
         await work.undo("review.txt", hunk=(await work.diff("review.txt"))[0].hunks[0].id)
     panel = view.review.panel
-    await until(lambda: panel.diff.hunk is not None and panel.files.count() == 2)
+    await until(lambda: panel.file.diff.hunk is not None and panel.files.count() == 2)
     return panel

@@ -56,13 +56,13 @@ class Review:
         """Open the review; its first diff is there."""
         await until(lambda: bool(self.view.changes.tasks))
         self.view.review.toggle()
-        await until(lambda: self.panel.diff.hunk is not None)
+        await until(lambda: self.panel.file.diff.hunk is not None)
         return self.panel
 
     async def choose(self, name: str) -> None:
         """Select a file; its diff is there."""
         self.panel.files.select(name)
-        await until(lambda: self.panel.diff.hunk is not None)
+        await until(lambda: self.panel.file.diff.hunk is not None)
 
     def key(self, key: Qt.Key, modifiers: Qt.KeyboardModifier = Qt.KeyboardModifier.NoModifier) -> None:
         focused = self.view.focusWidget()

@@ -17,20 +17,20 @@ async def test_keys_go_from_change_to_change_across_files(qapp: QApplication, th
             review.work.put(name, LINES)
             await review.work.write(1, name, with_lines(l3=f"{name} first", l60=f"{name} second"))
         panel = await review.open()
-        seen = [(panel.files.currentRow(), panel.diff.position)]
+        seen = [(panel.files.currentRow(), panel.file.diff.position)]
         for key in (Qt.Key.Key_J, Qt.Key.Key_F7, Qt.Key.Key_J, Qt.Key.Key_J, Qt.Key.Key_K, Qt.Key.Key_K):
-            row, before = panel.files.currentRow(), panel.diff.position
+            row, before = panel.files.currentRow(), panel.file.diff.position
             review.key(key)
-            if (panel.files.currentRow(), panel.diff.position) == (row, before):
-                await until(lambda: panel.diff.hunk is not None)  # the last change of all: it stays there
-            await until(lambda: panel.diff.hunk is not None)
-            seen.append((panel.files.currentRow(), panel.diff.position))
+            if (panel.files.currentRow(), panel.file.diff.position) == (row, before):
+                await until(lambda: panel.file.diff.hunk is not None)  # the last change of all: it stays there
+            await until(lambda: panel.file.diff.hunk is not None)
+            seen.append((panel.files.currentRow(), panel.file.diff.position))
         assert seen == [(0, (1, 2)), (0, (2, 2)), (1, (1, 2)), (1, (2, 2)), (1, (2, 2)), (1, (1, 2)), (0, (2, 2))]
         review.view.composer.setFocus()
         review.key(Qt.Key.Key_F7, Qt.KeyboardModifier.ShiftModifier)
-        assert panel.diff.position == (1, 2), "F7 works while a message is written"
+        assert panel.file.diff.position == (1, 2), "F7 works while a message is written"
         review.key(Qt.Key.Key_J)
-        assert (panel.diff.position, review.view.composer.text) == ((1, 2), "j")
+        assert (panel.file.diff.position, review.view.composer.text) == ((1, 2), "j")
 
 
 async def test_the_bar_of_a_change_says_whether_the_diff_has_the_keyboard(
@@ -40,7 +40,7 @@ async def test_the_bar_of_a_change_says_whether_the_diff_has_the_keyboard(
         review.work.put("a", LINES)
         await review.work.write(1, "a", with_lines(l3="third"))
         panel = await review.open()
-        edit = panel.diff.main
+        edit = panel.file.diff.main
 
         def bar() -> str:
             return edit.grab().toImage().pixelColor(1, 20).name()
@@ -63,9 +63,9 @@ async def test_a_file_that_was_renamed_and_changed_shows_what_differs(
         await review.choose("b.txt")
         panel = review.panel
         await until(lambda: "Renamed from a.txt. To undo that, undo both files." in review.labels)
-        text = panel.diff.unified.toPlainText()
+        text = panel.file.diff.unified.toPlainText()
         assert "-line 3" in text and "+third" in text and text.count("+") == 1
-        panel.diff.setFocus()
+        panel.file.diff.setFocus()
         review.key(Qt.Key.Key_Delete)
         assert review.work.read("b.txt").count("third") == 1, "a part of it cannot be undone alone"
         panel.files.select("a.txt")
@@ -84,17 +84,17 @@ async def test_what_is_read_stays_in_sight_while_the_task_works_on(
         panel = await review.open()
         for is_side_by_side in (False, True):
             panel.set_side_by_side(is_side_by_side)
-            assert panel.diff.go_to_hunk(5)
-            edit = panel.diff.main
-            top, line = edit.firstVisibleBlock().text(), panel.diff.line
-            assert (panel.diff.position, edit.firstVisibleBlock().blockNumber() > 10) == ((6, 9), True)
+            assert panel.file.diff.go_to_hunk(5)
+            edit = panel.file.diff.main
+            top, line = edit.firstVisibleBlock().text(), panel.file.diff.line
+            assert (panel.file.diff.position, edit.firstVisibleBlock().blockNumber() > 10) == ((6, 9), True)
             await review.work.write(2, "a", "a\n")
             await review.work.write(2, "b", with_lines(**changed, l3="above"))
-            await until(lambda: panel.diff.position == (7, 10))
-            assert (edit.firstVisibleBlock().text(), panel.diff.line) == (top, line)
+            await until(lambda: panel.file.diff.position == (7, 10))
+            assert (edit.firstVisibleBlock().text(), panel.file.diff.line) == (top, line)
             assert (panel.files.currentRow(), review.names) == (0, ["b", "a"])
             await review.work.write(3, "b", with_lines(**changed))
-            await until(lambda: panel.diff.position == (6, 9))
+            await until(lambda: panel.file.diff.position == (6, 9))
 
 
 async def test_a_change_is_undone_by_a_key_and_redone(qapp: QApplication, theme: Theme, tmp_path: Path) -> None:
@@ -102,12 +102,12 @@ async def test_a_change_is_undone_by_a_key_and_redone(qapp: QApplication, theme:
         review.work.put("a", LINES)
         await review.work.write(1, "a", with_lines(l3="first", l60="second"))
         panel = await review.open()
-        panel.diff.setFocus()
+        panel.file.diff.setFocus()
         review.key(Qt.Key.Key_J)
         review.key(Qt.Key.Key_Delete)
         await until(lambda: review.work.read("a") == with_lines(l3="first"))
         await until(lambda: "1 change undone" in panel.files.item(0).toolTip())
-        await until(lambda: panel.diff.position == (1, 1))
+        await until(lambda: panel.file.diff.position == (1, 1))
         press(panel, "Redo change")
         await until(lambda: review.work.read("a") == with_lines(l3="first", l60="second"))
 
@@ -121,19 +121,19 @@ async def test_ctrl_z_takes_back_what_was_undone_here_and_ctrl_shift_z_repeats_i
         both, first = with_lines(l3="first", l60="second"), with_lines(l3="first")
         await review.work.write(1, "a", both)
         panel = await review.open()
-        panel.diff.setFocus()
+        panel.file.diff.setFocus()
         review.key(Qt.Key.Key_Z, control)
         await until(lambda: panel.banner.accessibleName().startswith("Nothing to take back."))
         review.key(Qt.Key.Key_J)
         review.key(Qt.Key.Key_Delete)
-        await until(lambda: panel.diff.position == (1, 1))
+        await until(lambda: panel.file.diff.position == (1, 1))
         assert not panel.banner.isVisible()
         press(panel, "Undo file")
         await until(lambda: review.work.read("a") == LINES)
         for keys, expected in ((control, first), (control, both), (control | shift, first), (control, both)):
             review.key(Qt.Key.Key_Z, keys)
             await until(lambda expected=expected: review.work.read("a") == expected)
-        await until(lambda: panel.diff.position[1] == 2)
+        await until(lambda: panel.file.diff.position[1] == 2)
         review.key(Qt.Key.Key_Z, control)
         await until(panel.banner.isVisible)
         assert review.work.read("a") == both
@@ -148,7 +148,7 @@ async def test_a_conflict_is_explained_and_the_list_says_it_too(
         panel = await review.open()
         mine = with_lines(l3="mine")
         review.work.put("a", mine)
-        panel.diff.setFocus()
+        panel.file.diff.setFocus()
         review.key(Qt.Key.Key_Delete)
         await until(panel.banner.isVisible)
         assert panel.banner.accessibleName().startswith("a was changed since by somebody else, in the same lines.")
@@ -172,7 +172,7 @@ async def test_keys_do_not_overwrite_again_what_was_overwritten_once(
         await until(panel.banner.isVisible)
         press(panel, "Overwrite")
         await until(lambda: review.work.read("a") == LINES)
-        panel.diff.setFocus()
+        panel.file.diff.setFocus()
         review.key(Qt.Key.Key_Z, control)
         await until(lambda: review.work.read("a") != LINES)
         later = review.work.read("a").replace("line 70\n", "later\n")
@@ -190,7 +190,7 @@ async def test_a_file_that_is_gone_is_said_and_restored_by_a_press(
         await review.work.write(1, "a", with_lines(l3="first", l60="second"))
         panel = await review.open()
         (review.work.folder / "a").unlink()
-        panel.diff.setFocus()
+        panel.file.diff.setFocus()
         review.key(Qt.Key.Key_Delete)
         await until(panel.banner.isVisible)
         assert panel.banner.accessibleName().startswith("a is gone: somebody else deleted or moved it.")
@@ -265,9 +265,9 @@ async def test_ten_thousand_changed_lines_are_shown_and_stepped_through(
         new = [f"new {number}\n" if number % 30 < 10 else line for number, line in enumerate(old)]
         await review.work.do(1, action="write", path="a", content="".join(new))
         panel = await review.open()
-        assert panel.diff.position == (1, 1000)
+        assert panel.file.diff.position == (1, 1000)
         panel.set_side_by_side(True)
-        assert panel.diff.go_to_hunk(999)
-        assert panel.diff.line == 29_971
-        QTest.keyClick(panel.diff.main, Qt.Key.Key_K)
-        assert panel.diff.position == (999, 1000)
+        assert panel.file.diff.go_to_hunk(999)
+        assert panel.file.diff.line == 29_971
+        QTest.keyClick(panel.file.diff.main, Qt.Key.Key_K)
+        assert panel.file.diff.position == (999, 1000)

@@ -232,9 +232,9 @@ async def test_how_diffs_are_shown_is_remembered_for_all_conversations(window: M
     first = window.conversations.active.review.panel
     window.conversations.open("conv_2")
     window.conversations.active.review.panel.layout_chosen.emit(True)
-    assert first.diff.is_side_by_side
+    assert first.file.diff.is_side_by_side
     window.conversations.open("conv_3")
-    assert window.conversations.active.review.panel.diff.is_side_by_side
+    assert window.conversations.active.review.panel.file.diff.is_side_by_side
     window.close()
     assert WindowStateStore(tmp_path / "window.json").settings.side_by_side
 

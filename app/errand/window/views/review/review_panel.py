@@ -5,18 +5,16 @@ from functools import partial
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeySequence, QResizeEvent, QShortcut, QShowEvent
-from PySide6.QtWidgets import QMenu, QSplitter, QStackedWidget, QWidget
+from PySide6.QtWidgets import QSplitter, QStackedWidget, QWidget
 
 from errand.client.safe_text import escape_hidden_line
-from errand.client.texts.changes import CHANGES_NOT_SEEN, REDO_PREVIEW
-from errand.protocol.changes import ChangedFile, ChangeUndoResult, DiffHunk, FileDiff
+from errand.client.texts.changes import CHANGES_NOT_SEEN
+from errand.protocol.changes import ChangeUndoResult
 from errand.text.translation import tr, trn
 from errand.window.stores.changes import ChangesStore
 from errand.window.theme.theme import Theme
-from errand.window.views.review.diff_pane import DiffPane
-from errand.window.views.review.editor import open_in_editor
-from errand.window.views.review.file_head import FileHeadView
 from errand.window.views.review.file_list import ChangedFileListView
+from errand.window.views.review.file_review import FileReviewView
 from errand.window.views.review.review_head import ReviewHeadView
 from errand.window.widgets.banner import BannerView
 from errand.window.widgets.boxes import fill, set_vbox
@@ -27,7 +25,6 @@ _MIN_WIDTH_PX, _WIDE, _LIST_WIDTH = 380, 860, 260
 _MAX_NAMES = 3
 _MAX_LIST_SHARE = 0.3  # of the height, for the list above the diff
 _EMPTY = tr("When the agent changes files, they are listed here, line by line. You can undo any of it.")
-_NOTHING_LEFT = tr("None of this change is left in the file.")
 
 
 class ReviewPanelView(QWidget):
@@ -46,21 +43,14 @@ class ReviewPanelView(QWidget):
         self.setObjectName("review")
         self._store = store
         self._theme = theme
-        self._path = ""
-        self._entered = 0  # the hunk to go to when the diff is there: 1 the first, -1 the last, 0 none
         self._wanted = ""
-        self._shown: tuple[str, int | None] = ("", None)  # the file and step of the diff
         self._is_list_sized = False  # by the user
         self.is_maximized = False
         self.head = ReviewHeadView(theme)
         self.banner = BannerView(theme)
         self.files = ChangedFileListView(theme)
-        self.file_head = FileHeadView(theme)
-        self.diff = DiffPane(theme)
+        self.file = FileReviewView(store, theme)
         self._copy = copy
-        self._note = TextLabel(theme, tone="waiting", size=theme.tokens.size_small, wrap=True)
-        self._no_diff = TextLabel(theme, tone="muted", wrap=True)
-        self._diff_stack = QStackedWidget()
         self._split = QSplitter(Qt.Orientation.Vertical)
         self._empty = EmptyStateView(theme, "file-diff", tr("No changed files"), _EMPTY)
         self._stack = QStackedWidget()
@@ -85,7 +75,7 @@ class ReviewPanelView(QWidget):
         self._fit_list()
 
     def set_side_by_side(self, is_side_by_side: bool) -> None:
-        self.diff.set_side_by_side(is_side_by_side)
+        self.file.diff.set_side_by_side(is_side_by_side)
         self.head.show_layout(is_side_by_side=is_side_by_side)
 
     def set_maximized(self, is_maximized: bool) -> None:
@@ -101,29 +91,15 @@ class ReviewPanelView(QWidget):
 
     def step(self, by: int) -> None:
         """Go to the next or previous change, in the next or previous file after the last one of this."""
-        if not self.diff.step(by) and self.files.step(by):
-            self._entered = by
+        if not self.file.diff.step(by) and self.files.step(by):
+            self.file.enter(by)
 
     def _lay_out(self) -> None:
         tokens = self._theme.tokens
         self.setMinimumWidth(self._theme.pixels(_MIN_WIDTH_PX))
-        self._no_diff.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        self._no_diff.setContentsMargins(tokens.space_far, tokens.space_far, tokens.space_far, tokens.space_far)
-        for layer in (self.diff, self._no_diff):
-            self._diff_stack.addWidget(layer)
-        pane = QWidget()
-        set_vbox(
-            pane,
-            self.file_head,
-            self._note,
-            fill(self._diff_stack),
-            spacing=tokens.space_tight,
-            margins=(0, tokens.space_close, 0, 0),
-        )
-        self._note.setContentsMargins(tokens.space_normal, 0, tokens.space_normal, 0)
         self._split.setChildrenCollapsible(False)
         self._split.addWidget(self.files)
-        self._split.addWidget(pane)
+        self._split.addWidget(self.file)
         self._split.setStretchFactor(1, 1)
         for layer in (self._split, self._empty):
             self._stack.addWidget(layer)
@@ -132,9 +108,8 @@ class ReviewPanelView(QWidget):
         set_vbox(self, self.head, fill(self._stack), self.banner, foot, spacing=0)
 
     def _connect(self) -> None:
-        store, head, file_head = self._store, self.head, self.file_head
+        store, head = self._store, self.head
         store.changed.connect(self._on_changed)
-        store.diff_loaded.connect(self._on_diff_loaded)
         store.conflicted.connect(self._on_conflicted)
         store.failed.connect(self._on_failed)
         store.hinted.connect(self._on_hinted)
@@ -149,17 +124,10 @@ class ReviewPanelView(QWidget):
         head.patch_requested.connect(lambda: store.load_patch(None, head.step))
         head.undo_requested.connect(lambda: store.undo(step=head.step))
         head.redo_requested.connect(lambda: store.redo(step=head.step))
-        file_head.patch_requested.connect(lambda: store.load_patch(self._path, head.step))
-        file_head.open_requested.connect(self.open_file)
-        file_head.undo_requested.connect(lambda: store.undo(self._path, head.step))
-        file_head.redo_requested.connect(lambda: store.redo(self._path, head.step))
-        file_head.hunk_redo_requested.connect(self._on_redo_hunk)
+        self.file.failed.connect(self._on_failed)
         self._split.splitterMoved.connect(self._on_list_sized)
         self.files.chosen.connect(self._on_file_chosen)
         self.files.itemActivated.connect(self._on_file_activated)
-        self.diff.hunk_changed.connect(self._show_position)
-        self.diff.undo_requested.connect(self._on_undo_hunk)
-        self.diff.menu_opening.connect(self._on_menu_opening)
 
     def _add_keys(self) -> None:
         """J, K and those of undo and redo only with the focus in the panel; F7 also while a message is written."""
@@ -176,13 +144,8 @@ class ReviewPanelView(QWidget):
             QShortcut(QKeySequence(keys), self, context=inside).activated.connect(partial(self.step, by))
         for keys, by in (("F7", 1), ("Shift+F7", -1)):
             QShortcut(QKeySequence(keys), self).activated.connect(partial(self.step, by))
-        QShortcut(QKeySequence("Del"), self.diff, context=inside).activated.connect(self.diff.undo_current)
-
-    def open_file(self) -> None:
-        """Open the file in the person's editor, at the line of the cursor."""
-        problem = open_in_editor(self._path, self.diff.line, self._store.workspace)
-        if problem:
-            self._on_failed(escape_hidden_line(problem))
+        diff = self.file.diff
+        QShortcut(QKeySequence("Del"), diff, context=inside).activated.connect(diff.undo_current)
 
     def _on_changed(self) -> None:
         changes = self._store.shown
@@ -198,7 +161,7 @@ class ReviewPanelView(QWidget):
             return
         files = [file for file in changes.files if step is None or step in (*file.steps, *file.undone_steps)]
         had = self.files.count()
-        self.files.show_files(files, self._path)
+        self.files.show_files(files, self.file.path)
         if self._wanted:
             wanted_name, self._wanted = self._wanted, ""
             self.files.select(wanted_name)
@@ -222,68 +185,18 @@ class ReviewPanelView(QWidget):
         file = self.files.file
         if file is None:
             return
-        if file.path != self._path:
-            self._path = file.path
-            self._entered = 0
+        if file.path != self.file.path:
             self.banner.hide()
-            self.diff.show_hunks("", (), keeps_place=False, can_undo=False)
-            self._diff_stack.setCurrentWidget(self.diff)
-            self._show_note(file, "")
-        self.file_head.show_file(file, self.head.step)
-        self._show_position()
-        self._store.compare(file.path, self.head.step)
+        self.file.show_file(file, self.head.step)
 
     def _on_list_sized(self) -> None:
         self._is_list_sized = True
 
     def _on_file_activated(self) -> None:
-        self.diff.setFocus()
-
-    def _show_note(self, file: ChangedFile, note: str) -> None:
-        self._note.show_text(file.note or note)
-
-    def _show_position(self) -> None:
-        self.file_head.show_position(*self.diff.position)
-
-    def _on_diff_loaded(self, path: str, diff: FileDiff | None) -> None:
-        file = self.files.file
-        if file is None or path != self._path:
-            return
-        is_same = self._shown == (path, self.head.step)
-        self._shown = (path, self.head.step)
-        hunks = diff.hunks if diff is not None else ()
-        is_whole = self.head.step is None and diff is not None and not diff.renamed_from
-        can_undo = is_whole and file.can_undo and diff is not None and not diff.is_undone
-        self.diff.show_hunks(self._path, hunks, keeps_place=is_same and not self._entered, can_undo=can_undo)
-        note = "" if diff is None else diff.note or (REDO_PREVIEW if diff.is_undone else _rename_note(file, diff))
-        self._no_diff.setText(note if diff is not None else _NOTHING_LEFT)
-        self._diff_stack.setCurrentWidget(self.diff if hunks else self._no_diff)
-        self._show_note(file, note if hunks else "")
-        is_hint = diff is not None and bool(diff.renamed_from) and not (file.note or diff.note)
-        self._note.set_tone("muted" if is_hint else "waiting")
-        self.file_head.show_counts(diff)
-        if self._entered:
-            self._enter_diff()
-        self._show_position()
-
-    def _enter_diff(self) -> None:
-        entered, self._entered = self._entered, 0
-        if entered > 0:
-            self.diff.go_to_hunk(0)
-        else:
-            self.diff.go_to_last()
-
-    def _on_undo_hunk(self, hunk: DiffHunk) -> None:
-        self._store.undo(self._path, hunk=hunk.id)
+        self.file.diff.setFocus()
 
     def _on_hinted(self, text: str) -> None:
         self.banner.show_message(text, "waiting")
-
-    def _on_redo_hunk(self, change_id: str) -> None:
-        self._store.redo(self._path, hunk=change_id)
-
-    def _on_menu_opening(self, menu: QMenu) -> None:
-        menu.addAction(self._theme.icon("external-link"), tr("Open in editor")).triggered.connect(self.open_file)
 
     def _on_layout_chosen(self, is_side_by_side: bool) -> None:
         self.set_side_by_side(is_side_by_side)
@@ -315,13 +228,3 @@ class ReviewPanelView(QWidget):
 
     def _on_failed(self, text: str) -> None:
         self.banner.show_message(text, "failed")
-
-
-def _rename_note(file: ChangedFile, diff: FileDiff) -> str:
-    """Return a note for the diff of a file that was renamed."""
-    if diff.renamed_from:
-        text = tr("Renamed from {name}. To undo that, undo both files.")
-        return text.format(name=escape_hidden_line(diff.renamed_from))
-    if file.renamed_to and not diff.hunks:
-        return tr("Renamed to {name}, which shows its changes.").format(name=escape_hidden_line(file.renamed_to))
-    return ""
