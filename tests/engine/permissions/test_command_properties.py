@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from errand.engine.permissions.command_policy import CommandContext, CommandDecision, judge_command
 from errand.engine.permissions.command_rules import CommandRule
-from errand.engine.permissions.folder_layout import FolderLayout, closed_by_default
+from errand.engine.permissions.files.folder_layout import FolderLayout, closed_by_default
 
 HOME = "/nonexistent/home/dana"
 WORKSPACE = f"{HOME}/project"

@@ -7,7 +7,7 @@ from tempfile import gettempdir
 
 import pytest
 
-from errand.engine.permissions.folder_layout import FolderLayout
+from errand.engine.permissions.files.folder_layout import FolderLayout
 from errand.engine.permissions.programs.installed import find_program
 
 # A folder outside the system that is the user's own: that of the Python that runs the tests.

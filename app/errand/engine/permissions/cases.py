@@ -12,8 +12,8 @@ import msgspec
 from errand.engine.permissions.addresses import AddressRules, judge_address
 from errand.engine.permissions.command_policy import CommandContext, CommandDecision, judge_command
 from errand.engine.permissions.command_rules import CommandRule
-from errand.engine.permissions.folder_layout import FolderLayout, closed_by_default
-from errand.engine.permissions.paths import PathOperation, judge_path
+from errand.engine.permissions.files.folder_layout import FolderLayout, closed_by_default
+from errand.engine.permissions.files.paths import PathOperation, judge_path
 from errand.engine.permissions.verdict import Finding, Verdict
 from errand.system.regular_file import real_path
 

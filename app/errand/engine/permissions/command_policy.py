@@ -19,9 +19,9 @@ from errand.engine.permissions.command_rules import (
     inner_words,
 )
 from errand.engine.permissions.danger import danger_in
-from errand.engine.permissions.folder_layout import FolderLayout
+from errand.engine.permissions.files.folder_layout import FolderLayout
+from errand.engine.permissions.files.paths import judge_operand, judge_path
 from errand.engine.permissions.hard_floor import floor_reason
-from errand.engine.permissions.paths import judge_operand, judge_path
 from errand.engine.permissions.programs.git import git_call
 from errand.engine.permissions.programs.options import MoreThanLooking, Program, UnknownFlag, Usage
 from errand.engine.permissions.programs.risky_flags import risky_flag

@@ -11,8 +11,8 @@ import msgspec
 from errand.engine.core.errors import ConfigurationError
 from errand.engine.core.settings import Settings
 from errand.engine.permissions.cases import Answer, Case, answer
+from errand.engine.permissions.files.paths import unusable_path
 from errand.engine.permissions.grants import Grants, describe
-from errand.engine.permissions.paths import unusable_path
 from errand.engine.permissions.policy import Decision, decide
 from errand.engine.permissions.shell.grammar import PlainCommand
 from errand.engine.sandbox.detection import status_of

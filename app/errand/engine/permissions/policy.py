@@ -16,8 +16,8 @@ from typing import assert_never
 from errand.engine.permissions.call_policy import grantable_call, is_of_call, judge_call
 from errand.engine.permissions.command_policy import CommandContext, CommandDecision, judge_command
 from errand.engine.permissions.command_rules import CommandRule, named_folder
-from errand.engine.permissions.file_policy import denied_folder, exact_call, is_edit, judge_files
-from errand.engine.permissions.folder_layout import FolderLayout, closed_by_default
+from errand.engine.permissions.files.file_policy import denied_folder, exact_call, is_edit, judge_files
+from errand.engine.permissions.files.folder_layout import FolderLayout, closed_by_default
 from errand.engine.permissions.grants import covers
 from errand.engine.permissions.programs.installed import find_program
 from errand.engine.permissions.repository_trust import directs_no_program, names_no_program

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from tempfile import gettempdir
 
-from errand.engine.permissions.folder_layout import FolderLayout
+from errand.engine.permissions.files.folder_layout import FolderLayout
 from errand.system.environment import SYSTEM_PATH
 from errand.system.regular_file import real_path
 

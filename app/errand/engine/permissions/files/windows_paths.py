@@ -3,7 +3,7 @@
 import re
 
 from errand.engine.core.file_names import is_protected, is_secret
-from errand.engine.permissions.folder_layout import FolderLayout
+from errand.engine.permissions.files.folder_layout import FolderLayout
 from errand.engine.permissions.verdict import Finding, ask, deny
 
 _DEVICE = re.compile(r"(?:con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³])(?:[.: ].*)?", re.IGNORECASE)

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing import Literal
 
 from errand.engine.core.file_names import is_protected, is_secret
-from errand.engine.permissions import windows_paths
-from errand.engine.permissions.folder_layout import FolderLayout
+from errand.engine.permissions.files import windows_paths
+from errand.engine.permissions.files.folder_layout import FolderLayout
 from errand.engine.permissions.verdict import Finding, ask, deny
 from errand.system.regular_file import real_path
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 
-from errand.engine.permissions.folder_layout import FolderLayout
+from errand.engine.permissions.files.folder_layout import FolderLayout
+from errand.engine.permissions.files.paths import OPEN_FILES, judge_path
 from errand.engine.permissions.grants import is_below
-from errand.engine.permissions.paths import OPEN_FILES, judge_path
 from errand.engine.permissions.verdict import Finding, ask, deny, strictest
 from errand.engine.tools.base import Access
 from errand.protocol.asks import GrantedCall, Risk
