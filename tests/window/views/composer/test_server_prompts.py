@@ -14,7 +14,7 @@ from tests.support.window import ViewFixture, until, view_fixture
 
 
 def prompts_of(fixture: ViewFixture) -> ServerPromptListView:
-    prompts = fixture.view.input_panel.prompts
+    prompts = fixture.view.input_panel.completions.prompts
     assert prompts is not None
     return prompts
 

@@ -244,8 +244,8 @@ async def test_esc_closes_one_thing_at_a_time(fixture: WindowFixture) -> None:
     fixture.window.activateWindow()
     QApplication.processEvents()
     view.store.agents.add(fixture.busy, NewAgent("coder", color="teal"))
-    await until(lambda: view.input_panel.mentions is not None)
-    mentions = view.input_panel.mentions
+    await until(lambda: view.input_panel.completions.mentions is not None)
+    mentions = view.input_panel.completions.mentions
     assert mentions is not None
     view.composer.field.setFocus()
     QTest.keyClicks(view.composer.field, "@")

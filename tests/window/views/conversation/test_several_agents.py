@@ -65,11 +65,11 @@ async def test_names_are_completed_after_an_at_sign_by_keyboard(
         fixture.view.activateWindow()
         field.setFocus()
         QTest.keyClicks(field, "@")
-        assert fixture.view.input_panel.mentions is None, "of one agent there is nothing to choose"
+        assert fixture.view.input_panel.completions.mentions is None, "of one agent there is nothing to choose"
         field.clear()
         await joined(fixture, "Code Reader")
         await joined(fixture, "Critic")
-        mentions = fixture.view.input_panel.mentions
+        mentions = fixture.view.input_panel.completions.mentions
         assert mentions is not None
         field.setFocus()
         QTest.keyClicks(field, "mail me@co")

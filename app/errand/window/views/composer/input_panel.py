@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QMimeData, Signal
 from PySide6.QtWidgets import QWidget
@@ -23,6 +22,7 @@ from errand.window.theme.theme import Theme
 from errand.window.views.agents.agents_bar import AgentsBarView
 from errand.window.views.composer.approval_mode import ApprovalModeView
 from errand.window.views.composer.background_view import BackgroundView
+from errand.window.views.composer.completions import CompletionLists
 from errand.window.views.composer.composer import ComposerState, ComposerView
 from errand.window.views.composer.drop_payload import PastedFiles, drop_payload
 from errand.window.views.composer.notices import NoticeSlotView
@@ -32,11 +32,6 @@ from errand.window.views.composer.task_options_bar import TaskOptionsView
 from errand.window.views.composer.todo_view import TodoView
 from errand.window.views.usage.context_bar import ContextBarView
 from errand.window.widgets.boxes import set_vbox
-
-if TYPE_CHECKING:
-    from errand.window.views.composer.completion_list import MentionListView
-    from errand.window.views.composer.server_prompts import ServerPromptListView
-
 
 _WRITING: dict[StreamingKind, str] = {"none": tr("Working"), "thinking": tr("Thinking"), "reply": tr("Answering")}
 
@@ -100,8 +95,13 @@ class InputPanelView(QWidget):
         self.approval_mode = ApprovalModeView(theme)
         self.task_options = TaskOptionsView(theme, self.approval_mode)
         self.composer = ComposerView(theme, self.task_options)
-        self.mentions: MentionListView | None = None
-        self.prompts: ServerPromptListView | None = None
+        self.completions = CompletionLists(
+            self.composer,
+            stores.tools,
+            lambda: self.agents.mentionable,
+            lambda: self.task_options.options.workspace,
+            theme,
+        )
         tokens = theme.tokens
         self.setMaximumWidth(tokens.column + 2 * tokens.space_far)  # aligned with the transcript
         set_vbox(
@@ -175,10 +175,6 @@ class InputPanelView(QWidget):
             return task
         return replace_fields(task, agent_id=shown_agent.id)
 
-    def close_completion(self) -> bool:
-        """Close the list of what can be completed; False if there is none."""
-        return any(completions.dismiss() for completions in (self.mentions, self.prompts) if completions is not None)
-
     def attach_content(self, mime: QMimeData) -> None:
         """Attach dropped or pasted content."""
         payload = drop_payload(mime)
@@ -223,7 +219,7 @@ class InputPanelView(QWidget):
         self.queue.focus_released.connect(composer.setFocus)
         self.task_options.changed.connect(self._on_options_changed)
         self.approval_mode.chosen.connect(self._on_mode_chosen)
-        composer.edited.connect(self._on_edited)
+        self.completions.failed.connect(store.failed)
         composer.writing.connect(self._on_writing)
         composer.field.mode_cycle_requested.connect(self.approval_mode.cycle)
         store.approve_changed.connect(self._show_approve)
@@ -248,12 +244,8 @@ class InputPanelView(QWidget):
 
     def _show_agents(self) -> None:
         self.agents.show_agents()
-        if self.mentions is None and self._store.agents.is_several:
-            from errand.window.views.composer.completion_list import (
-                MentionListView,  # most conversations have one agent
-            )
-
-            self.mentions = MentionListView(self.composer.field, lambda: self.agents.mentionable, self._theme)
+        if self._store.agents.is_several:
+            self.completions.offer_mentions()
 
     def _agent_name(self, task: Task | None) -> str:
         """The name of the task's agent; empty with a single agent."""
@@ -317,24 +309,6 @@ class InputPanelView(QWidget):
 
     def _on_files_changed(self) -> None:
         self.files_changed.emit(self.composer.attachments.paths)
-
-    def _folder(self) -> str | None:
-        return self.task_options.options.workspace
-
-    def _on_edited(self, text: str) -> None:
-        if text == "/" and self.prompts is None:
-            from errand.window.views.composer.server_prompts import ServerPromptListView  # few messages begin so
-
-            self.prompts = ServerPromptListView(self.composer.field, self._stores.tools, self._folder, self._theme)
-            self.prompts.filled.connect(self._on_prompt_filled)
-            self.prompts.failed.connect(self._store.failed)
-            self.prompts.update_items()
-
-    def _on_prompt_filled(self, text: str) -> None:
-        """Replace the / with the text of a server's prompt, for the person to read and send."""
-        typed = self.composer.text
-        self.composer.set_text(text if typed.startswith("/") and "\n" not in typed else f"{typed}\n\n{text}".strip())
-        self.composer.setFocus()
 
     def _on_folder_dropped(self, path: str) -> None:
         """Use a folder as the workspace of a new conversation; in an existing one insert its path."""

@@ -41,7 +41,7 @@ class EscapeKey(QObject):
         self._stop_timer.timeout.connect(self._disarm)
         # Each closes its part and returns True, or does nothing.
         self._layers = (
-            input_panel.close_completion,
+            input_panel.completions.close,
             find.close,
             transcript.close_part,
             input_panel.queue.cancel_edit,
