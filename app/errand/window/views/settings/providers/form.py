@@ -71,6 +71,11 @@ def provider_kinds(providers: Iterable[Provider]) -> tuple[ProviderKind, ...]:
     return tuple(kinds)
 
 
+def kind_title(provider: Provider, kinds: Iterable[ProviderKind]) -> str:
+    """Return the title of the kind that a provider was added as; "" for one of the catalogue."""
+    return next((kind.title for kind in kinds if provider.own and kind.name == provider.kind), "")
+
+
 class ProviderFormCard(Card):
     """Stores nothing before Save.
 
@@ -126,10 +131,6 @@ class ProviderFormCard(Card):
             self._kind.clear()
             self._kind.addItems([kind.title for kind in kinds])
             self._kind.setCurrentIndex(max(0, self._kind.findText(chosen)))
-
-    def title_of(self, provider: Provider) -> str:
-        """Return the title of the kind that the provider was added as."""
-        return next((kind.title for kind in self._kinds if kind.name == provider.kind), "")
 
     def open_for(self, provider: Provider | None) -> None:
         """Open the form for a new provider if `provider` is None, otherwise to edit one."""

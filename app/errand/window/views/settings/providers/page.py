@@ -1,5 +1,6 @@
 """The providers whose models can be used, and what adds another one."""
 
+from dataclasses import dataclass
 from functools import partial
 
 from PySide6.QtCore import Signal
@@ -22,7 +23,7 @@ from errand.text.translation import tr
 from errand.window.theme.style import push_button, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.views.settings.page import EngineCalls, SettingsPageView
-from errand.window.views.settings.providers.form import ProviderFormCard, provider_kinds
+from errand.window.views.settings.providers.form import ProviderFormCard, kind_title, provider_kinds
 from errand.window.views.settings.providers.opened_models import OpenedModels
 from errand.window.views.settings.providers.row import ProviderRowView
 from errand.window.widgets.boxes import STRETCH, set_hbox
@@ -41,6 +42,15 @@ _GIVEN_WITH_A_TASK = "openai_compatible"
 _SCRIPTED = "scripted"
 _WITH_KEY = ("environment", "keyring", "file")
 _REFRESH = tr("Refresh models")
+
+
+@dataclass(frozen=True, slots=True)
+class ListedProvider:
+    """A provider with its models, and what it was added as, in words."""
+
+    provider: Provider
+    models: tuple[Model, ...]
+    kind: str
 
 
 class ProvidersPageView(SettingsPageView):
@@ -104,15 +114,21 @@ class ProvidersPageView(SettingsPageView):
     def _show(self, result: ModelListResult) -> None:
         opened = self._models.provider
         self._models.forget()
-        self._form.set_kinds(provider_kinds(result.providers))
+        kinds = provider_kinds(result.providers)
+        self._form.set_kinds(kinds)
         providers = sorted(filter(_is_set_up, result.providers), key=_order)
-        self._providers.show_items({provider.name: (provider, _models_of(provider, result)) for provider in providers})
+        self._providers.show_items(
+            {
+                provider.name: ListedProvider(provider, _models_of(provider, result), kind_title(provider, kinds))
+                for provider in providers
+            }
+        )
         if opened in self._providers.rows:
             self._models.open(self._providers.rows[opened])
 
-    def _row(self, listed: tuple[Provider, tuple[Model, ...]]) -> ProviderRowView:
-        provider, models = listed
-        row = ProviderRowView(self.theme, provider, models, self._form.title_of(provider) if provider.own else "")
+    def _row(self, listed: ListedProvider) -> ProviderRowView:
+        provider = listed.provider
+        row = ProviderRowView(self.theme, provider, listed.models, listed.kind)
         row.test_requested.connect(partial(self._on_test_requested, provider.name))
         row.edit_requested.connect(partial(self._open_form, provider))
         row.remove_requested.connect(partial(self._on_remove_requested, provider))
