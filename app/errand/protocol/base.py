@@ -1,7 +1,7 @@
 """The base of wire structs, the JSON type, and `Method`."""
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, TypeAlias, TypeVar
 
 import msgspec
 
@@ -30,6 +30,9 @@ else:
     JsonValue = Any  # msgspec cannot follow a recursive alias; it decodes any JSON value here
 
 JsonObject: TypeAlias = dict[str, JsonValue]
+
+# The decision of a person about what files of a workspace bring.
+Trust: TypeAlias = Literal["trusted", "declined", "unknown"]
 
 
 P = TypeVar("P", bound=Wire)

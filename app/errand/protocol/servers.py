@@ -2,11 +2,10 @@
 
 from typing import Literal
 
-from errand.protocol.base import EmptyResult, Method, Timestamp, Wire
+from errand.protocol.base import EmptyResult, Method, Timestamp, Trust, Wire
 
 # `given_up`: it failed too often in a row and starts again only when told to; `needs_login`: it wants a person's login.
 ServerState = Literal["idle", "starting", "ready", "failed", "given_up", "needs_login"]
-ServerTrust = Literal["trusted", "declined", "unknown"]
 ToolTier = Literal["free", "read", "write", "run"]
 
 
@@ -51,7 +50,7 @@ class McpServer(Wire, frozen=True, kw_only=True):
     workspace: str = ""
     file: str = ""
     problem: str = ""
-    trust: ServerTrust = "trusted"
+    trust: Trust = "trusted"
     changed: bool = False
     title: str = ""
     version: str = ""

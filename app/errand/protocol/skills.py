@@ -2,10 +2,9 @@
 
 from typing import Literal
 
-from errand.protocol.base import EmptyResult, Method, Timestamp, Wire
+from errand.protocol.base import EmptyResult, Method, Timestamp, Trust, Wire
 
 SkillOrigin = Literal["workspace", "user", "installed"]
-SkillTrust = Literal["trusted", "declined", "unknown"]
 
 
 class Skill(Wire, frozen=True, kw_only=True):
@@ -83,7 +82,7 @@ class SkillListResult(Wire, frozen=True, kw_only=True):
     folder: str
     broken: tuple[str, ...] = ()
     fingerprint: str = ""
-    trust: SkillTrust = "trusted"
+    trust: Trust = "trusted"
 
 
 class SkillPreviewParams(Wire, frozen=True, kw_only=True):

@@ -3,11 +3,11 @@
 import logging
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal, TypeAlias
 
 import msgspec
 
 from errand.engine.core.errors import ConfigurationError
+from errand.protocol.base import Trust
 from errand.system.regular_file import read_regular, write_atomically
 from errand.text.printable import reason
 
@@ -15,8 +15,6 @@ _log = logging.getLogger(__name__)
 
 _MAX_FILE_BYTES = 1_000_000
 MAX_TRUSTED_WORKSPACES = 1_000
-
-TrustOfSkills: TypeAlias = Literal["trusted", "declined", "unknown"]
 
 
 class InstalledSkill(msgspec.Struct, frozen=True):
@@ -56,7 +54,7 @@ class SkillState(msgspec.Struct, frozen=True):
     removed: dict[str, RemovedSkill] = {}
     trust: dict[str, SkillTrust] = {}
 
-    def trust_of(self, workspace: Path, fingerprint: str) -> TrustOfSkills:
+    def trust_of(self, workspace: Path, fingerprint: str) -> Trust:
         """Return the decision about the skills of a workspace; there is nothing to decide without any."""
         decision = self.trust.get(str(workspace))
         if not fingerprint:

@@ -16,7 +16,8 @@ from errand.engine.event_log import EventLog
 from errand.engine.permissions.policy import PLAN_MODE
 from errand.engine.storage.records.asks import AskStore
 from errand.engine.tools.results import ToolError
-from errand.protocol.asks import SKIP, Ask, AskAnswerParams, AskAnswerResult, SettledBy
+from errand.protocol.asks import SKIP, Approval, Ask, AskAnswerParams, AskAnswerResult, SettledBy
+from errand.protocol.base import Trust
 from errand.protocol.events import AskUpdate
 from errand.protocol.tasks.groups import ApproveMode
 from errand.protocol.tasks.task import Task
@@ -41,7 +42,7 @@ class _Waiting:
 
 
 # Who settled an ask that a person answered in another place.
-DECIDED = "a decision made elsewhere"
+_DECIDED = "a decision made elsewhere"
 
 
 def can_be_asked(task: Task) -> bool:
@@ -246,6 +247,39 @@ class UserQuestions:
         if settled.settled_by == "timeout":
             raise ToolError(f"Not answered: {settled.answer}. {_UNANSWERED}", summary="not answered")
         return settled.answer
+
+
+async def ask_for_trust(
+    asks: PendingAsks,
+    state: TaskState,
+    approval: Approval,
+    trust_now: Callable[[], Trust],
+    decide: Callable[[bool], None],
+    cancel: CancelSignal,
+) -> None:
+    """Ask whether a person trusts what files of a workspace bring, and store the answer with `decide`.
+
+    A decision made elsewhere, as `trust_now` says, settles the ask.
+    """
+    ask = Ask(
+        id=new_id("ask"),
+        task_id=state.task.id,
+        conversation_id=state.task.conversation_id,
+        owner=state.task.owner,
+        kind="approval",
+        text=approval.text,
+        created_at=datetime.now(UTC),
+        approval=approval,
+    )
+
+    async def recheck() -> tuple[AskAnswerParams, str] | None:
+        trust = trust_now()
+        return None if trust == "unknown" else (AskAnswerParams(ask_id=ask.id, allow=trust == "trusted"), _DECIDED)
+
+    settled = await asks.raise_and_wait(ask, state, cancel, recheck)
+    if settled.status == "answered" and settled.settled_by == "person":
+        decide(settled.allowed is True)
+        asks.grants_changed()  # other tasks here ask the same
 
 
 def _answered_ask(ask: Ask, params: AskAnswerParams, by: str | None) -> Ask:

@@ -1,16 +1,15 @@
 """The tools of MCP servers as a feature of a task: asks about servers of its workspace, connects, follows changes."""
 
 import asyncio
-from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from errand.engine.agent.loop.features import Feature
-from errand.engine.agent.run.pending_asks import DECIDED, can_be_asked
+from errand.engine.agent.run.pending_asks import ask_for_trust, can_be_asked
 from errand.engine.agent.run.recorder import TaskRecorder
 from errand.engine.agent.run.task_context import TaskContext, TaskTools
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.errors import EngineError
-from errand.engine.core.ids import new_id
 from errand.engine.tools.base import AgentTool, GuardedTool
 from errand.engine.tools.context import ToolContext
 from errand.engine.tools.mcp.configuration import ServerSpec, bounds_text, started_text
@@ -19,7 +18,7 @@ from errand.engine.tools.mcp.pool import McpPool
 from errand.engine.tools.mcp.server import McpServer
 from errand.engine.tools.mcp.tool import McpResources, McpTool
 from errand.engine.tools.registry import SERVER_PREFIX, SERVICES, uses_tool
-from errand.protocol.asks import Approval, Ask, AskAnswerParams
+from errand.protocol.asks import Approval
 from errand.protocol.notices import Remark
 from errand.text.visible_text import command_text
 
@@ -102,17 +101,15 @@ class ServiceTools(Feature):
             )
             self._recorder.remark(Remark(text=text))
             return False
-        ask = trust_ask(self._context, spec, has_changed=known_servers.has_changed(spec))
 
-        async def recheck() -> tuple[AskAnswerParams, str] | None:
-            trust = known_servers.trust_of(spec)
-            return None if trust == "unknown" else (AskAnswerParams(ask_id=ask.id, allow=trust == "trusted"), DECIDED)
-
-        settled = await self._context.asks.raise_and_wait(ask, self._state, cancel, recheck)
-        if settled.status == "answered" and settled.settled_by == "person":
-            known_servers.decide(spec, is_trusted=settled.allowed is True)
+        def decide(is_trusted: bool) -> None:
+            known_servers.decide(spec, is_trusted=is_trusted)
             self._pool.changed(server)
-            self._context.asks.grants_changed()  # other tasks here ask the same
+
+        approval = _approval(spec, has_changed=known_servers.has_changed(spec))
+        await ask_for_trust(
+            self._context.asks, self._state, approval, partial(known_servers.trust_of, spec), decide, cancel
+        )
         return known_servers.trust_of(spec) == "trusted"
 
     async def _start(self, servers: list[McpServer], cancel: CancelSignal) -> None:
@@ -175,33 +172,23 @@ async def _connected(server: McpServer) -> str:
     return ""
 
 
-def trust_ask(context: TaskContext, spec: ServerSpec, *, has_changed: bool) -> Ask:
-    """The ask about a server that a file of the workspace names, with everything that would be started."""
-    task = context.state.task
+def _approval(spec: ServerSpec, *, has_changed: bool) -> Approval:
+    """Return the approval of a server that a file of the workspace names, with everything that would be started."""
     began = "has changed the server" if has_changed else "names the server"
     text = (
         f"{spec.file} of this workspace {began} {spec.name}. Trust it? Allowing starts exactly this, now and in later "
         "tasks here, until it changes. Its tools are asked about one by one."
     )
-    return Ask(
-        id=new_id("ask"),
-        task_id=task.id,
-        conversation_id=task.conversation_id,
-        owner=task.owner,
-        kind="approval",
+    return Approval(
+        tool=SERVICES,
+        call_id="",
         text=text,
-        created_at=datetime.now(UTC),
-        approval=Approval(
-            tool=SERVICES,
-            call_id="",
-            text=text,
-            rule="a file of the workspace starts a program",
-            risk="high",
-            command=command_text(spec.command) if spec.command else None,
-            address=spec.url,
-            working_dir=spec.workspace,
-            preview=started_text(spec),
-            sandbox=bounds_text(spec),
-            basis=spec.fingerprint,
-        ),
+        rule="a file of the workspace starts a program",
+        risk="high",
+        command=command_text(spec.command) if spec.command else None,
+        address=spec.url,
+        working_dir=spec.workspace,
+        preview=started_text(spec),
+        sandbox=bounds_text(spec),
+        basis=spec.fingerprint,
     )

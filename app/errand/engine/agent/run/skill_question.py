@@ -1,19 +1,17 @@
 """The question whether agents may be told of the skills that a workspace brings, before a task's prompt is read."""
 
 import logging
-from datetime import UTC, datetime
 from pathlib import Path
 
 from errand.engine.agent.prompt.skills import FoundSkills, Skill, find_skills
 from errand.engine.agent.prompt.workspace import read_inside, workspace_folders
-from errand.engine.agent.run.pending_asks import DECIDED, can_be_asked
+from errand.engine.agent.run.pending_asks import ask_for_trust, can_be_asked
 from errand.engine.agent.run.task_context import TaskContext
 from errand.engine.core.cancel import CancelSignal
-from errand.engine.core.ids import new_id
 from errand.engine.core.skill_state import skill_state, write_skill_state
 from errand.engine.core.workspace_threads import in_workspace
-from errand.protocol.asks import Approval, Ask, AskAnswerParams
-from errand.protocol.tasks.task import Task
+from errand.protocol.asks import Approval
+from errand.protocol.base import Trust
 from errand.text.visible_text import argument_text, escape_hidden
 
 _MAX_PREVIEW_CHARACTERS = 20_000
@@ -41,20 +39,20 @@ class SkillQuestion:
             return
         root = workspace_folders(workspace, Path.home())[0]
         preview = await in_workspace(workspace, lambda: skills_text(skills, root))
-        ask = _ask(task, skills, preview, has_changed=str(workspace) in state.trust)
+        approval = _approval(skills, preview, task.request.workspace, has_changed=str(workspace) in state.trust)
 
-        async def recheck() -> tuple[AskAnswerParams, str] | None:
-            trust = skill_state(self._file).trust_of(workspace, skills.fingerprint)
-            return None if trust == "unknown" else (AskAnswerParams(ask_id=ask.id, allow=trust == "trusted"), DECIDED)
+        def trust_now() -> Trust:
+            return skill_state(self._file).trust_of(workspace, skills.fingerprint)
 
-        settled = await self._context.asks.raise_and_wait(ask, self._context.state, cancel, recheck)
-        if settled.status == "answered" and settled.settled_by == "person":
-            decided = skill_state(self._file).decided(workspace, skills.fingerprint, is_trusted=settled.allowed is True)
+        def decide(is_trusted: bool) -> None:
             try:
-                write_skill_state(self._file, decided)
+                write_skill_state(
+                    self._file, skill_state(self._file).decided(workspace, skills.fingerprint, is_trusted=is_trusted)
+                )
             except OSError as error:
                 _log.warning("The decision about skills was not saved: %s", error)
-            self._context.asks.grants_changed()  # other tasks here ask the same
+
+        await ask_for_trust(self._context.asks, self._context.state, approval, trust_now, decide, cancel)
 
 
 def skills_text(skills: FoundSkills, root: Path) -> str:
@@ -73,29 +71,20 @@ def _skill_text(skill: Skill, root: Path) -> str:
     return f"{skill.name}: {argument_text(str(skill.file))}\n{lines}"
 
 
-def _ask(task: Task, skills: FoundSkills, preview: str, *, has_changed: bool) -> Ask:
+def _approval(skills: FoundSkills, preview: str, workspace: str, *, has_changed: bool) -> Approval:
     names = ", ".join(skill.name for skill in skills.of_workspace)
     began = "The skills of this workspace have changed" if has_changed else "This workspace brings skills"
     text = (
         f"{began}: {names}. Trust them? Allowing tells agents of them, in this task and in later ones here, until one "
         "changes. Their scripts run only if you allow them."
     )
-    return Ask(
-        id=new_id("ask"),
-        task_id=task.id,
-        conversation_id=task.conversation_id,
-        owner=task.owner,
-        kind="approval",
+    return Approval(
+        tool=_TOOL,
+        call_id="",
         text=text,
-        created_at=datetime.now(UTC),
-        approval=Approval(
-            tool=_TOOL,
-            call_id="",
-            text=text,
-            rule="files of the workspace give instructions to agents",
-            risk="medium",
-            working_dir=task.request.workspace,
-            preview=preview,
-            basis=skills.fingerprint,
-        ),
+        rule="files of the workspace give instructions to agents",
+        risk="medium",
+        working_dir=workspace,
+        preview=preview,
+        basis=skills.fingerprint,
     )

@@ -3,20 +3,18 @@
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 
 from errand.engine.core.errors import ConfigurationError
 from errand.engine.tools.mcp.configuration import ServerSpec
 from errand.engine.tools.mcp.definitions import ServerTool
+from errand.protocol.base import Trust
 from errand.system.regular_file import atomic_writer, read_regular
 
 _MAX_FILE_BYTES = 16 * 1024 * 1024
 _MAX_SERVERS = 1_000
 _MAX_DESCRIPTION_LENGTH = 2_000
-
-Trust = Literal["trusted", "declined", "unknown"]
 
 
 class TrustedServer(msgspec.Struct, frozen=True, kw_only=True):
