@@ -2,9 +2,10 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from errand.engine.agent.compaction.context_window import ContextWindow
 from errand.engine.agent.loop.loop import run_loop
@@ -36,6 +37,8 @@ from errand.protocol.notices import (
 )
 from errand.protocol.tasks.groups import ApproveMode, DecidedMode, Queued
 from errand.protocol.tasks.task import Task, replace_fields
+
+T = TypeVar("T")
 
 _logger = logging.getLogger(__name__)
 
@@ -97,27 +100,30 @@ class TaskRun:
 
     async def run(self, opening: UserMessage | InterruptedTurn | None) -> None:
         """Run the task to its end, from a message, an interrupted turn or the existing history. Never raises."""
-        try:
-            await self._work(opening)
-            end = self._end()
-        except asyncio.CancelledError:
-            raise
-        except Exception as error:  # the end of a task: the error is recorded, the engine continues
-            _logger.exception("task %s failed", self.task.id)
-            text = str(error) or type(error).__name__
+        outcome = await self._attempt(self._work(opening), "failed")
+        if isinstance(outcome, TaskEnd):
+            end = outcome
+        else:
+            text = str(outcome) or type(outcome).__name__
             end = TaskEnd("error", "error", "error", TaskFailed(text=text, cause="internal"), text)
         if self.delegation is not None:
             self.delegation.close()
+        await self._attempt(self._end_processes(), "did not end its processes")
+        # If this fails, the next start shows the task as interrupted.
+        await self._attempt(self._conclusion.write(end, tuple(self._processes.ended.values())), "has no end on record")
+
+    async def _attempt(self, step: Awaitable[T], failure: str) -> T | Exception:
+        """Return the result of a step, or what it raised: the next step follows in any case, and so do other tasks."""
         try:
-            await self._processes.end()
-            if self._parts.sandbox is not None and (moved := await self._parts.sandbox.after(has_background=False)):
-                _logger.warning("task %s left files that are not kept: %s", self.task.id, ", ".join(moved))
-        except Exception:  # the end of a task: a failed process search must not prevent recording the end
-            _logger.exception("the processes of task %s were not ended", self.task.id)
-        try:
-            await self._conclusion.write(end, tuple(self._processes.ended.values()))
-        except Exception:  # the end of a task: other tasks continue; the next start shows this one as interrupted
-            _logger.exception("the end of task %s is not on record", self.task.id)
+            return await step
+        except Exception as error:  # the end of a task: the error is logged, the engine continues
+            _logger.exception("task %s %s", self.task.id, failure)
+            return error
+
+    async def _end_processes(self) -> None:
+        await self._processes.end()
+        if self._parts.sandbox is not None and (moved := await self._parts.sandbox.after(has_background=False)):
+            _logger.warning("task %s left files that are not kept: %s", self.task.id, ", ".join(moved))
 
     def stop(self, by: str) -> None:
         """Begin to stop; repeated calls have no effect."""
@@ -211,8 +217,11 @@ class TaskRun:
         if self._cancel.is_set or not self._accepts_messages:
             raise IllegalMove("The task is ending. Start a new one in this conversation.")
 
-    async def _work(self, opening: UserMessage | InterruptedTurn | None) -> None:
-        """Work until nothing is left to read. Once the task is stopped, the work is cancelled if it does not end."""
+    async def _work(self, opening: UserMessage | InterruptedTurn | None) -> TaskEnd:
+        """Work until nothing is left to read, and return how that ended.
+
+        Once the task is stopped, the work is cancelled if it does not end.
+        """
         worker, is_over = asyncio.current_task(), asyncio.Event()
         assert worker is not None
         stop = asyncio.create_task(self._watch_stop(worker, is_over), name=f"stop {self.task.id}")
@@ -243,6 +252,7 @@ class TaskRun:
             await asyncio.wait([stop])
             if not stop.cancelled() and (error := stop.exception()) is not None:
                 _logger.error("task %s was stopped without its processes", self.task.id, exc_info=error)
+        return self._end()
 
     async def _set_system_prompt(self) -> None:
         """Set the system prompt; notices about omitted parts appear once per conversation."""

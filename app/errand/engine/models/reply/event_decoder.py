@@ -4,14 +4,13 @@ Only text, calls and errors may fail a reply: servers differ in everything else,
 OpenAI's or Anthropic's must not cost an answer that has come. Lone surrogates are passed on: `ReplyBuilder` joins them.
 """
 
-import json
 import logging
-import types
 from collections.abc import Iterator
-from typing import Generic, Protocol, TypeAlias, TypeVar, Union, get_args, get_origin
+from typing import Generic, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
+from errand.engine.core.json_input.fitting import Misfits, read_loose
 from errand.engine.core.json_input.foreign_json import JsonBounds, UnreadableJson, check_bounds
 from errand.engine.models.failures import AttemptFailure, FailureKind, ProviderError, error_text
 from errand.engine.models.reply.content import encode
@@ -27,8 +26,6 @@ _MAX_EXCERPT_BYTES = 65_536
 # Shorter events have too few values to matter.
 _MAX_UNCOUNTED_BYTES = 65_536
 _BOUNDS = JsonBounds(max_depth=500)
-# Python refuses to parse longer integers; no field that is read has such a number.
-_MAX_DIGITS = 18
 
 _logger = logging.getLogger(__name__)
 
@@ -89,7 +86,7 @@ class EventDecoder(Generic[T]):
             _logger.info("%s: skipped %d parts of a reply, the first in: %s", self._title, self._skipped, excerpt)
 
     def _event(self, value: JsonObject, name: str) -> T:
-        misfits = _Misfits()
+        misfits = Misfits()
         cleaned = misfits.removed_from(value, self._decoder.type)
         if misfits.count:
             self._skip(encode(value), misfits.count)
@@ -102,7 +99,7 @@ class EventDecoder(Generic[T]):
         """Yield the objects of an event, or of its lines: some servers leave out the empty line between events."""
         text = data.decode("utf-8", "surrogateescape").strip(_BLANK)
         text = text.removeprefix("data:").strip(_BLANK)  # of a gateway that adds its own
-        match _parsed(text):
+        match read_loose(text):
             case str() as inner if inner.lstrip().startswith("{") and inner != text:
                 yield from self._objects(inner.encode("utf-8", "surrogatepass"), name, is_complete)
             case dict() as value:
@@ -149,63 +146,3 @@ def index_number(value: IndexValue) -> int | None:
         return None if value is None else int(value)
     except (ValueError, OverflowError):
         return None
-
-
-def _parsed(text: str) -> JsonValue:
-    """Return the JSON value, None if it is invalid. NaN, raw line breaks and halves of characters are accepted."""
-    try:
-        return json.loads(text, strict=False, parse_int=_integer)
-    except (ValueError, RecursionError):
-        return None
-
-
-def _integer(digits: str) -> int | float:
-    return int(digits) if len(digits) <= _MAX_DIGITS else float(digits)
-
-
-class _Misfits:
-    """The parts of JSON values that do not fit a type; `count` of them were removed."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    def removed_from(self, value: JsonValue, kind: object) -> JsonValue:
-        """Return the value without the fields and items that do not fit `kind`, a struct, a list or a union of them."""
-        for option in _options(kind):
-            if isinstance(value, dict) and isinstance(option, type) and issubclass(option, msgspec.Struct):
-                return self._without_fields(value, option)
-            if isinstance(value, list) and get_origin(option) is list:
-                (item_kind,) = get_args(option)
-                return [self.removed_from(item, item_kind) for item in value if self._fits(item, item_kind)]
-        return value
-
-    def _without_fields(self, value: JsonObject, kind: type[msgspec.Struct]) -> JsonObject:
-        fields = {field.encode_name: field.type for field in msgspec.structs.fields(kind)}
-        return {
-            name: self.removed_from(part, fields[name])
-            for name, part in value.items()
-            if name in fields and self._fits(part, fields[name])
-        }
-
-    def _fits(self, value: JsonValue, kind: object) -> bool:
-        fits = _fits(value, kind)
-        self.count += not fits and value is not None
-        return fits
-
-
-def _options(kind: object) -> tuple[object, ...]:
-    return get_args(kind) if get_origin(kind) in (Union, types.UnionType) else (kind,)
-
-
-def _fits(value: JsonValue, kind: object) -> bool:
-    """Return True if the value fits, apart from what is inside it."""
-    for option in _options(kind):
-        if isinstance(value, dict) and isinstance(option, type) and issubclass(option, msgspec.Struct):
-            return True
-        if isinstance(value, list) and get_origin(option) is list:
-            return True
-    try:
-        msgspec.convert(value, kind)
-    except (ValueError, RecursionError):
-        return False
-    return True
