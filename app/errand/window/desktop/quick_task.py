@@ -4,7 +4,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QCursor, QKeyEvent, QScreen
-from PySide6.QtWidgets import QApplication, QHBoxLayout, QLabel, QVBoxLayout
+from PySide6.QtWidgets import QApplication, QLabel
 
 from errand.client.safe_text import plain
 from errand.protocol.tasks.methods import TASK_START, TaskStartParams
@@ -15,6 +15,7 @@ from errand.window.stores.window_state import WindowStateStore
 from errand.window.theme.style import Tone, push_button, set_style
 from errand.window.theme.theme import Theme
 from errand.window.views.composer.prompt_edit import PromptEditView
+from errand.window.widgets.boxes import at_top, fill, hbox, vbox
 from errand.window.widgets.dialogs import FramelessDialog
 from errand.window.widgets.labels import ElidedLabel, TextLabel
 
@@ -104,22 +105,14 @@ class QuickTaskDialog(FramelessDialog):
     def _lay_out(self) -> None:
         tokens = self._theme.tokens
         self._field.setMinimumWidth(tokens.column // 2)
-        top = QHBoxLayout()
-        top.setSpacing(tokens.space_normal)
-        top.addWidget(self._icon, 0, Qt.AlignmentFlag.AlignTop)
-        top.addWidget(self._field, 1)
-        status = QHBoxLayout()
-        status.addWidget(self._status, 1)
-        status.addWidget(self._open)
-        footer = QHBoxLayout()
-        footer.setSpacing(tokens.space_wide)
-        footer.addWidget(self._options, 1)
-        footer.addWidget(self._keys)
-        column = self._column = QVBoxLayout(self)
-        column.setContentsMargins(tokens.space_wide, tokens.space_wide, tokens.space_wide, tokens.space_normal)
-        column.setSpacing(tokens.space_close)
-        for row in (top, status, footer):
-            column.addLayout(row)
+        self._column = vbox(
+            hbox(at_top(self._icon), fill(self._field), spacing=tokens.space_normal),
+            hbox(fill(self._status), self._open),
+            hbox(fill(self._options), self._keys, spacing=tokens.space_wide),
+            spacing=tokens.space_close,
+            margins=(tokens.space_wide, tokens.space_wide, tokens.space_wide, tokens.space_normal),
+        )
+        self.setLayout(self._column)
         self._hide_status()
 
     def _show_status(self, text: str, tone: Tone) -> None:

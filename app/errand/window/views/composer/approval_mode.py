@@ -98,22 +98,22 @@ class ApprovalModeDialog(FramelessDialog):
         self._buttons: dict[ApproveMode, QPushButton] = {choice: self._button(choice) for choice in CHOICES}
         self._confirm = _Confirmation(theme, ALL_WARNINGS[has_sandbox])
         self._confirm.answered.connect(self._on_confirmed)
-        tokens = theme.tokens
-        column = QVBoxLayout(self)
-        column.setContentsMargins(tokens.space_wide, tokens.space_wide, tokens.space_wide, tokens.space_wide)
-        column.setSpacing(tokens.space_tight)
-        column.addWidget(TextLabel(theme, tr("What the agent may do without asking"), bold=True))
-        for choice, button in self._buttons.items():
-            column.addLayout(self._entry(choice, button))
-        column.addWidget(self._confirm)
-        column.addWidget(
-            TextLabel(
-                theme,
-                tr("Press Shift+Tab in the message field to switch between the first three."),
-                size=tokens.size_small,
-                tone="muted",
-                wrap=True,
-            )
+        space = theme.tokens.space_wide
+        hint = TextLabel(
+            theme,
+            tr("Press Shift+Tab in the message field to switch between the first three."),
+            size=theme.tokens.size_small,
+            tone="muted",
+            wrap=True,
+        )
+        set_vbox(
+            self,
+            TextLabel(theme, tr("What the agent may do without asking"), bold=True),
+            *(self._entry(choice, button) for choice, button in self._buttons.items()),
+            self._confirm,
+            hint,
+            spacing=theme.tokens.space_tight,
+            margins=(space, space, space, space),
         )
 
     def open_above(self, button: QWidget) -> None:

@@ -34,15 +34,12 @@ class AppearancePageView(SettingsPageView):
     def __init__(self, theme: Theme) -> None:
         super().__init__(theme, tr("Appearance"), tr("Changes apply immediately."))
         self._add_colours()
-        self.rows.addWidget(hairline())
         self._add_zoom()
-        self.rows.addWidget(hairline())
         self._add_font()
-        self.rows.addWidget(hairline())
         self._add_motion()
 
     def _add_colours(self) -> None:
-        self.rows.addWidget(TextLabel(self.theme, tr("Theme"), bold=True))
+        self.add_section(tr("Theme"))
         group = QButtonGroup(self)
         for mode, text in _MODES:
             button = self._add_button(group, tr("Theme"), text, chosen=mode == self.theme.mode)
@@ -60,11 +57,12 @@ class AppearancePageView(SettingsPageView):
             fill(TextLabel(theme, tr("Press Ctrl+Plus or Ctrl+Minus anywhere to change it."), tone="muted")),
             spacing=theme.tokens.space_wide,
         )
+        self.rows.addWidget(hairline())
         self.rows.addLayout(row)
 
     def _add_font(self) -> None:
         theme = self.theme
-        self.rows.addWidget(TextLabel(theme, tr("Conversation text"), bold=True))
+        self.add_section(tr("Conversation text"))
         self._family = ComboBox((_SYSTEM_FONT, *QFontDatabase.families()), name=tr("Font"))
         self._family.setCurrentText(theme.reading_family or _SYSTEM_FONT)
         self._size = ComboBox(tuple(f"{size} px" for size in _SIZES), name=tr("Size"))
@@ -74,7 +72,7 @@ class AppearancePageView(SettingsPageView):
         self._size.activated.connect(self._on_font_chosen)
 
     def _add_motion(self) -> None:
-        self.rows.addWidget(TextLabel(self.theme, tr("Motion"), bold=True))
+        self.add_section(tr("Motion"))
         group = QButtonGroup(self)
         for motion, text in _MOTIONS:
             button = self._add_button(group, tr("Motion"), text, chosen=motion == self.theme.wanted_motion)

@@ -4,7 +4,7 @@ import shlex
 from functools import partial
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QWidget
+from PySide6.QtWidgets import QPushButton, QWidget
 
 from errand.client.safe_text import escape_hidden, escape_hidden_line
 from errand.protocol.servers import McpSaveParams, McpServer
@@ -12,7 +12,7 @@ from errand.text.translation import tr, trn
 from errand.text.visible_text import command_text
 from errand.window.theme.style import Tone, check_box, push_button
 from errand.window.theme.theme import Theme
-from errand.window.widgets.boxes import set_vbox
+from errand.window.widgets.boxes import STRETCH, BoxPart, hbox, set_vbox
 from errand.window.widgets.code_excerpt import CodeExcerptView
 from errand.window.widgets.containers import Card
 from errand.window.widgets.forms.confirmation import ConfirmationView
@@ -203,14 +203,16 @@ class McpServerRowView(QWidget):
 
     def _lay_out(self) -> None:
         tokens = self._theme.tokens
-        head = QHBoxLayout()
-        head.setSpacing(tokens.space_close)
-        head.addWidget(TextLabel(self._theme, self._name, bold=True))
-        head.addStretch(1)
         login = (self._login, self._cancel, self._logout)
         others = (self._restart, self._trust, self._distrust, self._remove)
-        for control in (self._switch, self._log_button, *login, *others):
-            head.addWidget(control, 0, Qt.AlignmentFlag.AlignVCenter)
+        controls = (self._switch, self._log_button, *login, *others)
+        title = TextLabel(self._theme, self._name, bold=True)
+        head = hbox(
+            title,
+            STRETCH,
+            *(BoxPart(control, alignment=Qt.AlignmentFlag.AlignVCenter) for control in controls),
+            spacing=tokens.space_close,
+        )
         questions = (self._sending, self._trusting, self._removal)
         set_vbox(
             self,

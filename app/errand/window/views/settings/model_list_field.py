@@ -4,13 +4,14 @@ from functools import partial
 from itertools import pairwise
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QAbstractButton, QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QAbstractButton, QVBoxLayout, QWidget
 
 from errand.text.translation import tr
 from errand.window.stores.catalog import ModelStore
 from errand.window.stores.model_choice import model_name
 from errand.window.theme.theme import Theme
 from errand.window.views.settings.model_field import ModelField
+from errand.window.widgets.boxes import fill, hbox, widget_of
 from errand.window.widgets.buttons import IconButton
 
 
@@ -67,23 +68,19 @@ class ModelListField(QWidget):
 
     def _made_row(self, place: int) -> QWidget:
         """The model at a place, with what moves it up and removes it."""
-        row, model = QWidget(), self._ids[place]
+        model = self._ids[place]
         name = model_name(model)
-        line = QHBoxLayout(row)
-        line.setContentsMargins(0, 0, 0, 0)
-        line.setSpacing(0)
         field = self._made_field(f"{self._title} {place + 1}", "")
         field.show_model(model)
         field.chosen.connect(partial(self._on_replaced, place))
-        line.addWidget(field, 1)
+        buttons: list[IconButton] = []
         if place:
             up = IconButton(self._theme, "arrow-up", tr("Move {name} up").format(name=name))
             up.clicked.connect(partial(self._on_moved_up, place))
-            line.addWidget(up)
+            buttons.append(up)
         remove = IconButton(self._theme, "x", tr("Remove {name}").format(name=name))
         remove.clicked.connect(partial(self._on_removed, place))
-        line.addWidget(remove)
-        return row
+        return widget_of(hbox(fill(field), *buttons, remove, spacing=0))
 
     def _change(self, ids: list[str]) -> None:
         self.chosen.emit(", ".join(dict.fromkeys(ids)))

@@ -11,7 +11,7 @@ from errand.window.theme.style import set_style
 from errand.window.theme.theme import Theme
 from errand.window.widgets.banner import BannerView
 from errand.window.widgets.boxes import fill, set_vbox
-from errand.window.widgets.containers import clear_layout, vertical_scroll_area
+from errand.window.widgets.containers import hairline, vertical_scroll_area
 from errand.window.widgets.labels import TextLabel
 
 P = TypeVar("P", bound=Wire)
@@ -53,9 +53,13 @@ class SettingsPageView(QWidget):
     def show_failure(self, text: str) -> None:
         self.banner.show_message(text, "failed")
 
-    def clear_rows(self, first: int = 0) -> None:
-        """Delete the rows from this one on."""
-        clear_layout(self.rows, first)
+    def add_section(self, title: str, text: str = "") -> None:
+        """Begin a section: its title and what it is for, below a line if there is something above."""
+        if self.rows.count():
+            self.rows.addWidget(hairline())
+        self.rows.addWidget(TextLabel(self.theme, title, bold=True))
+        if text:
+            self.rows.addWidget(TextLabel(self.theme, text, tone="muted", wrap=True))
 
 
 def open_in_place(button: QPushButton, open_form: Callable[[], None], closed: SignalInstance) -> None:

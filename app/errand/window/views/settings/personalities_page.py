@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import msgspec
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QWidget
+from PySide6.QtWidgets import QFileDialog, QWidget
 
 from errand.client import personality_file
 from errand.client.personality_file import free_name, new_personality
@@ -19,7 +19,7 @@ from errand.window.theme.theme import Theme
 from errand.window.views.settings.page import SettingsPageView
 from errand.window.views.settings.personality_editor import PersonalityEditorView
 from errand.window.widgets.agent_dot import AgentDotView
-from errand.window.widgets.boxes import STRETCH, fill, set_hbox, vbox
+from errand.window.widgets.boxes import STRETCH, fill, hbox, set_hbox, vbox
 from errand.window.widgets.labels import ElidedLabel, TextLabel
 from errand.window.widgets.list_column import ListColumn
 
@@ -40,15 +40,13 @@ class PersonalityRowView(QWidget):
         )
         edit.clicked.connect(self._on_edited)
         duplicate.clicked.connect(self._on_duplicated)
-        name = QHBoxLayout()
-        name.setSpacing(tokens.space_close)
+        labels: list[QWidget] = [TextLabel(theme, personality.name, bold=True)]
         if personality.color:
-            name.addWidget(AgentDotView(theme, personality.color))
-        name.addWidget(TextLabel(theme, personality.name, bold=True))
+            labels.insert(0, AgentDotView(theme, personality.color))
         if shipped is not None:
             origin = tr("built-in") if shipped == personality else tr("built-in · edited")
-            name.addWidget(TextLabel(theme, origin, tone="muted"))
-        name.addStretch(1)
+            labels.append(TextLabel(theme, origin, tone="muted"))
+        name = hbox(*labels, STRETCH, spacing=tokens.space_close)
         texts = vbox(name, ElidedLabel(theme, personality_summary(personality), tone="muted"), spacing=2)
         set_hbox(self, fill(texts), edit, duplicate, spacing=tokens.space_close)
 

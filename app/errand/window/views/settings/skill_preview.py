@@ -17,7 +17,7 @@ from errand.text.translation import tr
 from errand.window.theme.style import push_button
 from errand.window.theme.theme import Theme
 from errand.window.views.settings.page import EngineCalls
-from errand.window.widgets.boxes import hbox, set_vbox
+from errand.window.widgets.boxes import BoxItem, hbox, set_vbox
 from errand.window.widgets.code_excerpt import CodeExcerptView
 from errand.window.widgets.containers import clear_layout
 from errand.window.widgets.forms.combo_box import ComboBox
@@ -34,19 +34,19 @@ class SkillPreviewView(QWidget):
 
     def __init__(self, theme: Theme, preview: SkillPreview) -> None:
         super().__init__()
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(theme.tokens.space_tight)
-        column.addWidget(TextLabel(theme, escape_hidden_line(preview.name), bold=True, wrap=True))
-        column.addWidget(TextLabel(theme, escape_hidden_line(preview.description), wrap=True))
-        column.addWidget(TextLabel(theme, source_text(preview), tone="muted", wrap=True))
+        space = theme.tokens.space_tight
+        parts: list[BoxItem] = [
+            TextLabel(theme, escape_hidden_line(preview.name), bold=True, wrap=True),
+            TextLabel(theme, escape_hidden_line(preview.description), wrap=True),
+            TextLabel(theme, source_text(preview), tone="muted", wrap=True),
+        ]
         for name, text in ((tr("Files"), "\n".join(file_lines(preview))), *text_parts(preview)):
-            column.addSpacing(theme.tokens.space_tight)
-            column.addWidget(TextLabel(theme, name, tone="muted", wrap=True))
+            parts += [space, TextLabel(theme, name, tone="muted", wrap=True)]
             if text:
                 excerpt = CodeExcerptView(theme, name, most_lines=_MAX_LINES)
                 excerpt.set_text(text)
-                column.addWidget(excerpt)
+                parts.append(excerpt)
+        set_vbox(self, *parts, spacing=space)
 
 
 class SkillInstallView(InPlaceFormView):

@@ -2,7 +2,7 @@
 
 from PySide6.QtCore import QPoint, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QPainter, QPainterPath, QPaintEvent
-from PySide6.QtWidgets import QFrame, QGridLayout, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QGridLayout, QSizePolicy, QWidget
 
 from errand.client.number_format import tokens
 from errand.client.safe_text import plain
@@ -15,7 +15,7 @@ from errand.text.translation import grouped, tr, trn
 from errand.window.theme.style import Tone, push_button, set_style, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.views.usage.mode_switch import ModeSwitchView
-from errand.window.widgets.boxes import fill, hbox
+from errand.window.widgets.boxes import fill, hbox, vbox
 from errand.window.widgets.dialogs import move_on_screen
 from errand.window.widgets.labels import TextLabel
 
@@ -64,13 +64,19 @@ class ContextPopoverView(QFrame):
         self._lock_reason.setWordWrap(True)
         self.setFixedWidth(theme.pixels(_WIDTH))
         tokens = theme.tokens
-        self._column = QVBoxLayout(self)
-        self._column.setContentsMargins(tokens.space_wide, tokens.space_normal, tokens.space_wide, tokens.space_normal)
-        self._column.setSpacing(tokens.space_close)
-        self._column.addLayout(hbox(fill(self._task), self._mode))
-        for part in (self._near_limit, self._title, self._total, self._bar, self._rows, self._explanation):
-            self._column.addWidget(part)
-        self._column.addLayout(hbox(fill(self._lock_reason), self._summarise, spacing=tokens.space_close))
+        self._column = vbox(
+            hbox(fill(self._task), self._mode),
+            self._near_limit,
+            self._title,
+            self._total,
+            self._bar,
+            self._rows,
+            self._explanation,
+            hbox(fill(self._lock_reason), self._summarise, spacing=tokens.space_close),
+            spacing=tokens.space_close,
+            margins=(tokens.space_wide, tokens.space_normal, tokens.space_wide, tokens.space_normal),
+        )
+        self.setLayout(self._column)
 
     def show_task(self, task: Task) -> None:
         """Turns and tokens of the task, the mode it decided on itself, and the limits that it nears."""

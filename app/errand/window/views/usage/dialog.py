@@ -6,7 +6,7 @@ from datetime import date
 
 from PySide6.QtCore import Signal
 from PySide6.QtGui import QClipboard, QHideEvent, QShowEvent
-from PySide6.QtWidgets import QDialog, QHBoxLayout, QStackedWidget, QTabBar, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QStackedWidget, QTabBar, QWidget
 
 from errand.client.number_format import money, token_count
 from errand.client.texts.usage import unpriced_text
@@ -18,7 +18,7 @@ from errand.window.theme.theme import Theme
 from errand.window.views.usage.chart import UsageChartView, make_bars
 from errand.window.views.usage.table import UsageTableView
 from errand.window.widgets.banner import BannerView
-from errand.window.widgets.boxes import STRETCH, fill, hbox, set_vbox, vbox
+from errand.window.widgets.boxes import STRETCH, fill, hbox, set_hbox, set_vbox, vbox
 from errand.window.widgets.dialogs import resize_on_screen
 from errand.window.widgets.empty_state import EmptyStateView
 from errand.window.widgets.labels import TextLabel
@@ -57,17 +57,12 @@ class UsageTotalsView(QWidget):
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         tokens = theme.tokens
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(2 * tokens.space_far)
         self._values = [TextLabel(theme, size=tokens.size_heading, bold=True) for _ in _NAMES]
-        for name, value in zip(_NAMES, self._values, strict=True):
-            pair = QVBoxLayout()
-            pair.setSpacing(0)
-            pair.addWidget(value)
-            pair.addWidget(TextLabel(theme, name, size=tokens.size_small, tone="muted"))
-            row.addLayout(pair)
-        row.addStretch(1)
+        pairs = (
+            vbox(value, TextLabel(theme, name, size=tokens.size_small, tone="muted"), spacing=0)
+            for name, value in zip(_NAMES, self._values, strict=True)
+        )
+        set_hbox(self, *pairs, STRETCH, spacing=2 * tokens.space_far)
 
     @property
     def texts(self) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from errand.text.translation import tr, trn
 from errand.window.theme.style import check_box, push_button
 from errand.window.theme.theme import Theme
 from errand.window.views.settings.page import EngineCalls
-from errand.window.widgets.boxes import STRETCH, hbox, set_hbox, set_vbox
+from errand.window.widgets.boxes import STRETCH, hbox, set_hbox, set_vbox, vbox, widget_of
 from errand.window.widgets.containers import clear_layout
 from errand.window.widgets.labels import TextLabel
 
@@ -92,19 +92,17 @@ class FoundSessionsView(QWidget):
         choice.setChecked(choice.isEnabled())
         choice.toggled.connect(self._on_toggled)
         self._choices.append((choice, one))
-        view = QWidget()
-        row = QVBoxLayout(view)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(self._theme.tokens.space_tight)
-        row.addWidget(choice)
         notes = [one.path]
         if one.not_looked_at:
             notes.append(trn("{n} older file not checked", "{n} older files not checked", one.not_looked_at))
-        for text in filter(None, (*notes, one.problem)):
-            label = TextLabel(self._theme, escape_hidden_line(text), tone="muted", wrap=True)
+        labels = [
+            TextLabel(self._theme, escape_hidden_line(text), tone="muted", wrap=True)
+            for text in (*notes, one.problem)
+            if text
+        ]
+        for label in labels:
             label.setContentsMargins(_INDENT, 0, 0, 0)
-            row.addWidget(label)
-        self._rows.addWidget(view)
+        self._rows.addWidget(widget_of(vbox(choice, *labels, spacing=self._theme.tokens.space_tight)))
 
     def _on_toggled(self) -> None:
         self._import.setEnabled(any(choice.isChecked() for choice, _ in self._choices))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QRectF, Qt, QUrl, Signal
 from PySide6.QtGui import QColor, QDesktopServices, QPainter, QPaintEvent
-from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFileDialog, QPushButton, QWidget
 
 from errand.client.number_format import file_size
 from errand.client.texts.imports import import_text
@@ -28,9 +28,9 @@ from errand.window.theme.theme import Theme
 from errand.window.views.settings.data.cleanup import OrphansView, PruneView
 from errand.window.views.settings.data.found_sessions import FoundSessionsView
 from errand.window.views.settings.page import EngineCalls, SettingsPageView
-from errand.window.widgets.boxes import at_top, fill, hbox, set_vbox
-from errand.window.widgets.containers import hairline
+from errand.window.widgets.boxes import STRETCH, at_top, fill, hbox, set_vbox
 from errand.window.widgets.labels import ElidedLabel, TextLabel
+from errand.window.widgets.list_column import ListColumn
 
 _BAR_HEIGHT = 4
 
@@ -110,8 +110,8 @@ class DataPageView(SettingsPageView):
         self._facts = TextLabel(theme, wrap=True, tone="muted")
         self._path_label = TextLabel(theme, mono=True, wrap=True)
         self._open = push_button(tr("Open folder"))
-        self._parts = QVBoxLayout()
-        self._parts.setSpacing(theme.tokens.space_normal)
+        self._largest = 0
+        self._parts = ListColumn(theme.tokens.space_normal, self._part_row, has_lines=False)
         self._export = push_button(tr("Export everything…"))
         self._export_html = push_button(tr("As web pages…"), name=tr("Export everything as web pages…"))
         self._export_markdown = push_button(tr("As Markdown…"), name=tr("Export everything as Markdown…"))
@@ -155,27 +155,17 @@ class DataPageView(SettingsPageView):
         self.rows.addLayout(head)
         self.rows.addWidget(self._facts)
         self.rows.addLayout(self._parts)
-        self._add_section(tr("Export and import"), _MOVE)
+        self.add_section(tr("Export and import"), _MOVE)
         for group in self._buttons():
-            buttons = QHBoxLayout()
-            buttons.setSpacing(tokens.space_close)
-            for button in group:
-                buttons.addWidget(button)
-            buttons.addStretch(1)
-            self.rows.addLayout(buttons)
+            self.rows.addLayout(hbox(*group, STRETCH, spacing=tokens.space_close))
         self.rows.addWidget(self._found)
         self.rows.addWidget(self._progress)
-        self._add_section(tr("Memory"), _MEMORY)
+        self.add_section(tr("Memory"), _MEMORY)
         self.rows.addWidget(self._memory, 0, Qt.AlignmentFlag.AlignLeft)
-        self._add_section(tr("Delete old conversations"), _PRUNE)
+        self.add_section(tr("Delete old conversations"), _PRUNE)
         self.rows.addWidget(self._prune)
-        self._add_section(tr("Conversations without an agent"), _ORPHANS)
+        self.add_section(tr("Conversations without an agent"), _ORPHANS)
         self.rows.addWidget(self._orphans)
-
-    def _add_section(self, title: str, text: str) -> None:
-        self.rows.addWidget(hairline())
-        self.rows.addWidget(TextLabel(self.theme, title, bold=True))
-        self.rows.addWidget(TextLabel(self.theme, text, tone="muted", wrap=True))
 
     async def _load(self) -> None:
         self._show(await self._calls.call(DATA_SUMMARY, EmptyParams()))
@@ -192,11 +182,11 @@ class DataPageView(SettingsPageView):
         ]
         facts += [tr("records in database {server}").format(server=part.server) for part in found.parts if part.server]
         self._facts.setText(" · ".join(facts))
-        while (item := self._parts.takeAt(0)) is not None:
-            _delete_widget(item.widget())
-        largest = max((part.bytes for part in found.parts), default=0)
-        for part in found.parts:
-            self._parts.addWidget(StorageRowView(self.theme, part, largest))
+        self._largest = max((part.bytes for part in found.parts), default=0)
+        self._parts.show_items({part.name: part for part in found.parts})
+
+    def _part_row(self, part: DataPart) -> StorageRowView:
+        return StorageRowView(self.theme, part, self._largest)
 
     async def _write(self, path: str, form: ExportFormat) -> None:
         params = DataExportParams(path=path, format=form, overwrite=True)
@@ -276,9 +266,3 @@ class DataPageView(SettingsPageView):
     def _on_pruned(self, words: str) -> None:
         self.banner.show_message(words, "done")
         self.load()
-
-
-def _delete_widget(widget: QWidget | None) -> None:
-    if widget is not None:
-        widget.hide()
-        widget.deleteLater()
