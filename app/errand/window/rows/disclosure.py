@@ -11,6 +11,7 @@ from errand.text.translation import trn
 from errand.window.rows.base import R, RowActions, RowView
 from errand.window.theme.style import colour, focus_by_keys, paint_focus_ring, paint_rounded, set_tool_tip
 from errand.window.theme.theme import Theme
+from errand.window.widgets.boxes import set_vbox
 
 _MIN_WIDTH = 220
 """Pixels of a part that elides before others are left out: some thirty characters."""
@@ -169,11 +170,7 @@ class DisclosureRowView(RowView[R]):
         left = tokens.space_close + tokens.icon_small + tokens.space_close
         self.content.setContentsMargins(left, tokens.space_tight, 0, tokens.space_close)
         self.content.setSpacing(tokens.space_close)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.line)
-        column.addWidget(self._content)
+        set_vbox(self, self.line, self._content, spacing=0)
 
     def show_current(self, row: R) -> None:
         """Show the line with `show_line`, and what stands in the content while it `is_open`."""

@@ -4,7 +4,7 @@ from math import ceil
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QFontMetricsF, QKeyEvent
-from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QPlainTextEdit, QWidget
 
 from errand.client.conversation.rows import EditMessageRow
 from errand.text.translation import tr
@@ -12,6 +12,7 @@ from errand.window.rows.base import RowActions, RowKind, RowView, Spacing, text_
 from errand.window.theme.style import push_button, set_style, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.theme.tokens import DesignTokens
+from errand.window.widgets.boxes import fill, hbox, set_vbox
 from errand.window.widgets.buttons import native_keys
 from errand.window.widgets.containers import Card
 from errand.window.widgets.input.field_keys import ControlEnter, is_control_enter
@@ -79,19 +80,12 @@ class EditMessageView(RowView[EditMessageRow]):
         set_style(self._field, "look", "bare")
         self._send = push_button(tr("Send"), "primary")
         cancel = push_button(tr("Cancel"), "quiet")
-        line = QHBoxLayout()
-        line.setSpacing(tokens.space_close)
         hint = TextLabel(theme, _HINT, size=tokens.size_small, tone="muted")
         hint.setWordWrap(True)
-        line.addWidget(hint, 1)
-        line.addWidget(cancel)
-        line.addWidget(self._send)
         card = Card(theme)
         card.body.addWidget(self._field)
-        card.body.addLayout(line)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.addWidget(card)
+        card.body.addLayout(hbox(fill(hint), cancel, self._send, spacing=tokens.space_close))
+        set_vbox(self, card)
         self._field.textChanged.connect(self._on_text_changed)
         self._field.height_changed.connect(self._on_height_changed)
         self._field.submitted.connect(self._on_sent)

@@ -2,14 +2,15 @@
 
 from functools import partial
 
-from PySide6.QtCore import QSize, Qt
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtCore import QSize
+from PySide6.QtWidgets import QLabel, QWidget
 
 from errand.client.conversation.rows import BranchEndRow, BranchSwitchRow
 from errand.text.translation import tr, trn
 from errand.window.rows.base import RowActions, RowKind, RowView, Spacing, line_estimate
 from errand.window.theme.style import push_button, set_tool_tip
 from errand.window.theme.theme import Theme
+from errand.window.widgets.boxes import at_top, fill, hbox, set_vbox, stretch
 from errand.window.widgets.buttons import IconButton
 from errand.window.widgets.containers import FlowLayout
 from errand.window.widgets.labels import TextLabel
@@ -25,13 +26,9 @@ class BranchSwitchView(RowView[BranchSwitchRow]):
         self._next = IconButton(theme, "chevron-right", tr("Next version"))
         self._position = TextLabel(theme, size=theme.tokens.size_small, tone="muted")
         self._compare = IconButton(theme, "columns-2", tr("Compare versions"))
-        self._line = QHBoxLayout(self)
-        self._line.setContentsMargins(0, 0, 0, 0)
-        self._line.setSpacing(theme.tokens.space_tight)
-        self._line.addStretch()
-        for widget in (self._previous, self._position, self._next, self._compare):
-            self._line.addWidget(widget)
-        self._line.addStretch()
+        controls = (self._previous, self._position, self._next, self._compare)
+        self._line = hbox(stretch(0), *controls, stretch(0), spacing=theme.tokens.space_tight)
+        self.setLayout(self._line)
         self._previous.clicked.connect(self._on_previous_clicked)
         self._next.clicked.connect(self._on_next_clicked)
         self._compare.clicked.connect(self._on_compare_clicked)
@@ -88,15 +85,9 @@ class BranchEndView(RowView[BranchEndRow]):
         self._label = TextLabel(theme, tone="muted")
         self._label.setWordWrap(True)
         self._buttons = FlowLayout(tokens.space_close)
-        head = QHBoxLayout()
-        head.setSpacing(tokens.space_close)
-        head.addWidget(self._icon, 0, Qt.AlignmentFlag.AlignTop)
-        head.addWidget(self._label, 1)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(tokens.space_close, 0, 0, 0)
-        column.setSpacing(tokens.space_close)
-        column.addLayout(head)
-        column.addLayout(self._buttons)
+        space = tokens.space_close
+        head = hbox(at_top(self._icon), fill(self._label), spacing=space)
+        set_vbox(self, head, self._buttons, spacing=space, margins=(space, 0, 0, 0))
 
     def set_row(self, row: BranchEndRow) -> None:
         side = self.theme.tokens.icon_small

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtGui import QPainter, QPaintEvent, QTextDocument, QTextOption, QTextTable, QWheelEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
 
 from errand.client.conversation.markdown_pieces import Details, parse_details, split_markdown
 from errand.client.safe_text import plain
@@ -18,6 +18,7 @@ from errand.window.rows.markdown_pictures import MarkdownPictures
 from errand.window.rows.text_view import TextView
 from errand.window.theme.style import paint_rounded, set_style
 from errand.window.theme.theme import Theme
+from errand.window.widgets.boxes import fill, hbox, set_vbox
 from errand.window.widgets.buttons import CopyButton, IconButton
 
 _OPENING = re.compile(r"^ {0,3}(?P<mark>`{3,}|~{3,})[ \t]*(?P<info>[^\n`]*)(?:\n|$)")
@@ -67,15 +68,13 @@ class CodeCard(QWidget):
         self._wrap.toggled.connect(self._on_wrap_toggled)
         self._copy = CopyButton(theme, tr("Copy code"), lambda: actions.copy(self._fence.code))
         self.view = CodeView(theme, tr("Code"))
-        head = QHBoxLayout()
-        head.addWidget(self._language, 1)
-        head.addWidget(self._wrap)
-        head.addWidget(self._copy)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(tokens.space_normal, tokens.space_tight, tokens.space_tight, tokens.space_normal)
-        layout.setSpacing(tokens.space_tight)
-        layout.addLayout(head)
-        layout.addWidget(self.view)
+        set_vbox(
+            self,
+            hbox(fill(self._language), self._wrap, self._copy),
+            self.view,
+            spacing=tokens.space_tight,
+            margins=(tokens.space_normal, tokens.space_tight, tokens.space_tight, tokens.space_normal),
+        )
 
     def show_fence(self, fence: Fence, *, is_finished: bool, wraps: bool) -> None:
         self._fence = fence
@@ -257,11 +256,7 @@ class DetailsView(QWidget):
         left = tokens.space_close + tokens.icon_small + tokens.space_close
         self._inside.setContentsMargins(left, tokens.space_tight, 0, tokens.space_close)
         self._inside.setSpacing(tokens.space_normal)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self._line)
-        column.addWidget(self._content)
+        set_vbox(self, self._line, self._content, spacing=0)
 
     def show_details(self, details: Details, *, is_streaming: bool, is_open: bool) -> None:
         """`is_open`: a person has clicked on it."""

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from errand.client.conversation.rows import RecallRow
 from errand.client.number_format import moment_text
@@ -17,6 +17,7 @@ from errand.window.rows.markdown import plain_document, quoted
 from errand.window.rows.text_view import TextView
 from errand.window.theme.style import push_button, set_style, set_tool_tip
 from errand.window.theme.theme import Theme
+from errand.window.widgets.boxes import fill, hbox, set_vbox
 from errand.window.widgets.containers import clear_layout
 from errand.window.widgets.labels import ElidedLabel, TextLabel, one_line
 
@@ -43,16 +44,8 @@ class RecalledEntryView(QWidget):
         source.clicked.connect(partial(actions.open_source, entry.conversation_id, entry.node_id))
         text_view = TextView(theme, origin, self)
         text_view.show_document(plain_document(text, theme, colour="muted"))
-        head = QHBoxLayout()
-        head.setSpacing(tokens.space_close)
-        head.addWidget(ElidedLabel(theme, origin, size=tokens.size_small), 1)
-        head.addWidget(score)
-        head.addWidget(source)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addLayout(head)
-        column.addWidget(text_view)
+        title = ElidedLabel(theme, origin, size=tokens.size_small)
+        set_vbox(self, hbox(fill(title), score, source, spacing=tokens.space_close), text_view, spacing=0)
 
 
 class RecallView(DisclosureRowView[RecallRow]):

@@ -1,6 +1,6 @@
 """An agent's reply, part by part: text, tables, code cards; and the headings above it: its author, its step."""
 
-from PySide6.QtWidgets import QHBoxLayout, QMenu, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QMenu, QWidget
 
 from errand.client.conversation.markdown_pieces import is_cut
 from errand.client.conversation.rows import ReplyRow, SpeakerRow, StepRow
@@ -21,6 +21,7 @@ from errand.window.rows.message_actions import KeepMarkView, add_message_entries
 from errand.window.theme.style import set_style
 from errand.window.theme.theme import Theme
 from errand.window.widgets.agent_dot import AgentDotView
+from errand.window.widgets.boxes import STRETCH, fill, hbox, set_hbox, set_vbox
 from errand.window.widgets.labels import ElidedLabel, TextLabel
 
 
@@ -33,15 +34,8 @@ class ReplyView(RowView[ReplyRow]):
         self._piece.opened.connect(self._on_opened)
         self._piece.resized.connect(self.resized)
         self._mark = KeepMarkView(theme, actions.context, self)
-        head = QHBoxLayout()
-        head.setSpacing(theme.tokens.space_tight)
-        head.addWidget(self._mark)
-        head.addStretch(1)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(theme.tokens.space_tight)
-        column.addLayout(head)
-        column.addWidget(self._piece)
+        space = theme.tokens.space_tight
+        set_vbox(self, hbox(self._mark, STRETCH, spacing=space), self._piece, spacing=space)
 
     def set_open(self, is_open: bool) -> None:
         """Open or close details; for code, wrap or scroll long lines."""
@@ -73,12 +67,7 @@ class SpeakerView(RowView[SpeakerRow]):
         self._dot = AgentDotView(theme)
         self._name = ElidedLabel(theme, bold=True)
         self._model = ElidedLabel(theme, size=theme.tokens.size_small, tone="muted")
-        line = QHBoxLayout(self)
-        line.setContentsMargins(0, 0, 0, 0)
-        line.setSpacing(theme.tokens.space_close)
-        for widget in (self._dot, self._name):
-            line.addWidget(widget)
-        line.addWidget(self._model, 1)
+        set_hbox(self, self._dot, self._name, fill(self._model), spacing=theme.tokens.space_close)
 
     def set_row(self, row: SpeakerRow) -> None:
         speaker = row.speaker
@@ -93,9 +82,7 @@ class StepView(RowView[StepRow]):
     def __init__(self, theme: Theme, actions: RowActions, parent: QWidget | None = None) -> None:
         super().__init__(theme, actions, parent)
         self._label = TextLabel(theme, size=theme.tokens.size_small, tone="muted")
-        line = QHBoxLayout(self)
-        line.setContentsMargins(0, 0, 0, 0)
-        line.addWidget(self._label)
+        set_hbox(self, self._label)
 
     def set_row(self, row: StepRow) -> None:
         self._label.setText(_step_text(row))

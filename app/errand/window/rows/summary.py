@@ -1,6 +1,6 @@
 """A context summary: one line that expands for reading and editing."""
 
-from PySide6.QtWidgets import QHBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from errand.client.conversation.rows import SummaryRow
 from errand.client.safe_text import plain
@@ -14,6 +14,7 @@ from errand.window.rows.message_actions import BranchLock
 from errand.window.rows.text_view import TextView
 from errand.window.theme.style import push_button, set_style
 from errand.window.theme.theme import Theme
+from errand.window.widgets.boxes import STRETCH, fill, hbox
 from errand.window.widgets.containers import Card
 from errand.window.widgets.labels import TextLabel
 
@@ -57,21 +58,13 @@ class SummaryView(DisclosureRowView[SummaryRow]):
 
     def _lay_out(self) -> None:
         tokens = self.theme.tokens
-        buttons = QHBoxLayout()
-        buttons.setSpacing(tokens.space_close)
-        buttons.addStretch(1)
-        buttons.addWidget(self._cancel)
-        buttons.addWidget(self._save)
         self._card.body.addWidget(self._field)
-        self._card.body.addLayout(buttons)
+        self._card.body.addLayout(hbox(STRETCH, self._cancel, self._save, spacing=tokens.space_close))
         hint = TextLabel(self.theme, _HINT, size=tokens.size_small, tone="muted")
         hint.setWordWrap(True)
-        footer = QHBoxLayout()
-        footer.addWidget(hint, 1)
-        footer.addWidget(self._edit)
         self.content.addWidget(self._text)
         self.content.addWidget(self._card)
-        self.content.addLayout(footer)
+        self.content.addLayout(hbox(fill(hint), self._edit))
 
     def show_current(self, row: SummaryRow) -> None:
         self.show_line("file-text", [LinePart(summary_text(row.summary), "text")])

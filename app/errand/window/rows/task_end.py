@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QPainter, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLabel, QWidget
 
 from errand.client.conversation.rows import NoticeRow, TaskEndRow
 from errand.client.number_format import task_totals
@@ -23,6 +23,7 @@ from errand.window.rows.text_view import TextView
 from errand.window.theme.style import paint_rounded, push_button, set_style
 from errand.window.theme.theme import Theme
 from errand.window.theme.tokens import DesignTokens
+from errand.window.widgets.boxes import STRETCH, BoxPart, at_top, fill, hbox, set_hbox, set_vbox
 from errand.window.widgets.buttons import IconButton, ShortcutToolTip
 from errand.window.widgets.labels import ElidedLabel
 
@@ -88,11 +89,6 @@ class TaskEndView(RowView[TaskEndRow]):
         self._totals = ElidedLabel(theme, size=tokens.size_small, tone="muted")
         self._text = TextView(theme, tr("Summary"), self)
         self._text.link.connect(actions.open_link)
-        head = QHBoxLayout()
-        head.setSpacing(tokens.space_close)
-        head.addWidget(self._icon)
-        head.addWidget(self._title, 1)
-        head.addWidget(self._totals, 0, Qt.AlignmentFlag.AlignRight)
         self._retry = self._button("refresh-cw", tr("Retry"), self._on_retry_clicked)
         self._fork = self._button("git-branch", tr("New branch from here"), self._on_fork_clicked)
         self._review = push_button("")
@@ -101,13 +97,7 @@ class TaskEndView(RowView[TaskEndRow]):
         ShortcutToolTip(self._review, tr("Review the changed files"), "review")
         self._review.clicked.connect(self._on_review_clicked)
         self._review_icon = self._button("file-diff", "", self._on_review_clicked)
-        head.addWidget(self._review)
-        head.addWidget(self._review_icon)
-        head.addWidget(self._retry)
-        head.addWidget(self._fork)
         self._card = QWidget(self)
-        outer = QVBoxLayout(self)
-        outer.setContentsMargins(0, 0, 0, 0)
         self._quiet = _QuietEnd(
             theme,
             self,
@@ -116,28 +106,38 @@ class TaskEndView(RowView[TaskEndRow]):
             self._on_fork_clicked,
             self._on_review_clicked,
         )
-        outer.addWidget(self._quiet)
-        outer.addWidget(self._card)
-        column = QVBoxLayout(self._card)
-        column.setContentsMargins(tokens.space_wide, tokens.space_normal, tokens.space_wide, tokens.space_normal)
-        column.setSpacing(tokens.space_close)
-        column.addLayout(head)
-        column.addWidget(self._text)
         self._remarks = TextView(theme, tr("What was terminated"), self)
-        column.addWidget(self._remarks)
         self._labelled_retry = push_button(tr("Retry"))
         self._labelled_retry.clicked.connect(self._on_retry_clicked)
         self._set_up = push_button(tr("Models and keys…"))
         self._set_up.clicked.connect(actions.set_up_models)
-        buttons = QHBoxLayout()
-        buttons.setSpacing(tokens.space_close)
-        buttons.addWidget(self._labelled_retry)
-        buttons.addWidget(self._set_up)
-        buttons.addStretch(1)
-        column.addLayout(buttons)
+        self._lay_out()
         locked = (self._retry, self._fork, self._labelled_retry, *self._quiet.branching)
         BranchLock(actions.branches, locked, self)
         actions.changes.changed.connect(self._show_review)
+
+    def _lay_out(self) -> None:
+        tokens = self.theme.tokens
+        head = hbox(
+            self._icon,
+            fill(self._title),
+            BoxPart(self._totals, alignment=Qt.AlignmentFlag.AlignRight),
+            self._review,
+            self._review_icon,
+            self._retry,
+            self._fork,
+            spacing=tokens.space_close,
+        )
+        set_vbox(self, self._quiet, self._card)
+        set_vbox(
+            self._card,
+            head,
+            self._text,
+            self._remarks,
+            hbox(self._labelled_retry, self._set_up, STRETCH, spacing=tokens.space_close),
+            spacing=tokens.space_close,
+            margins=(tokens.space_wide, tokens.space_normal, tokens.space_wide, tokens.space_normal),
+        )
 
     def set_row(self, row: TaskEndRow) -> None:
         task = row.task
@@ -270,11 +270,13 @@ class NoticeView(RowView[NoticeRow]):
         self._icon = QLabel(self)
         self._icon.setFixedSize(tokens.icon_small, tokens.size_base * 3 // 2)
         self._text = TextView(theme, tr("Notice"), self)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(tokens.space_close, tokens.space_tight, 0, tokens.space_tight)
-        row.setSpacing(tokens.space_close)
-        row.addWidget(self._icon, 0, Qt.AlignmentFlag.AlignTop)
-        row.addWidget(self._text, 1)
+        set_hbox(
+            self,
+            at_top(self._icon),
+            fill(self._text),
+            spacing=tokens.space_close,
+            margins=(tokens.space_close, tokens.space_tight, 0, tokens.space_tight),
+        )
 
     def set_row(self, row: NoticeRow) -> None:
         icon, tint = _ICONS[row.notice.kind]

@@ -4,7 +4,7 @@ from functools import partial
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QApplication, QFormLayout, QHBoxLayout, QLineEdit, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QFormLayout, QLineEdit, QPushButton, QWidget
 
 from errand.client.patch import patch_of_diff
 from errand.client.safe_text import escape_hidden, escape_hidden_line
@@ -18,6 +18,7 @@ from errand.window.rows.asks.offers import ChosenOffer, OffersView
 from errand.window.rows.base import RowActions
 from errand.window.theme.style import Tone, push_button
 from errand.window.theme.theme import Theme
+from errand.window.widgets.boxes import fill, set_hbox, set_vbox
 from errand.window.widgets.buttons import ShortcutToolTip
 from errand.window.widgets.code_excerpt import CodeExcerptView
 from errand.window.widgets.containers import FlowLayout
@@ -49,11 +50,8 @@ class DenyReasonView(QWidget):
         self.field.setAccessibleName(_NAME)
         ControlEnter(self.field)
         button = push_button(DENY, "danger")
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, theme.tokens.space_tight, 0, 0)
-        row.setSpacing(theme.tokens.space_close)
-        row.addWidget(self.field, 1)
-        row.addWidget(button)
+        tokens = theme.tokens
+        set_hbox(self, fill(self.field), button, spacing=tokens.space_close, margins=(0, tokens.space_tight, 0, 0))
         self.field.returnPressed.connect(self._on_denied)
         button.clicked.connect(self._on_denied)
 
@@ -72,11 +70,9 @@ class EqualAsksView(QWidget):
         self._label = TextLabel(theme, tone="muted", wrap=True)
         self._allow = push_button("")
         self._deny = push_button("")
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, theme.tokens.space_tight, 0, 0)
-        column.setSpacing(theme.tokens.space_close)
-        column.addWidget(self._label)
-        column.addLayout(FlowLayout(theme.tokens.space_close, self._allow, self._deny))
+        space = theme.tokens.space_close
+        buttons = FlowLayout(space, self._allow, self._deny)
+        set_vbox(self, self._label, buttons, spacing=space, margins=(0, theme.tokens.space_tight, 0, 0))
         self._allow.clicked.connect(self._on_allowed)
         self._deny.clicked.connect(self._on_denied)
         self.hide()

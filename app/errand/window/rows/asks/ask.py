@@ -21,6 +21,7 @@ from errand.window.rows.disclosure import DisclosureRowView, LinePart
 from errand.window.theme.style import push_button
 from errand.window.theme.theme import Theme
 from errand.window.theme.tokens import DesignTokens
+from errand.window.widgets.boxes import fill, hbox
 from errand.window.widgets.buttons import ChoiceButton
 from errand.window.widgets.code_excerpt import CodeExcerptView
 from errand.window.widgets.containers import FlowLayout
@@ -56,12 +57,8 @@ class QuestionCard(AskCard):
         self._field.setMaxLength(100_000)
         ControlEnter(self._field)
         self._reply = push_button(tr("Reply"), "primary")
-        row = QHBoxLayout()
-        row.setSpacing(theme.tokens.space_close)
-        row.addWidget(self._field, 1)
-        row.addWidget(self._reply)
         self.controls_column.addLayout(self._choices)
-        self.controls_column.addLayout(row)
+        self.controls_column.addLayout(hbox(fill(self._field), self._reply, spacing=theme.tokens.space_close))
         self._field.textChanged.connect(self._on_text_changed)
         self._field.returnPressed.connect(self._on_replied)
         self._reply.clicked.connect(self._on_replied)

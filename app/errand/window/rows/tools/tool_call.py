@@ -16,6 +16,7 @@ from errand.window.rows.tools.card import ToolCallCard, arguments_text, full_out
 from errand.window.rows.tools.line import line_of
 from errand.window.theme.style import push_button
 from errand.window.theme.theme import Theme
+from errand.window.widgets.boxes import set_hbox
 from errand.window.widgets.buttons import IconButton
 from errand.window.widgets.diff.lines import diff_lines
 
@@ -124,11 +125,7 @@ class SubAgentButtons(QWidget):
         self._task: Task | None = None
         self._stop = IconButton(theme, "circle-stop", tr("Stop sub-agent"))
         self._open = push_button(tr("Open"), "quiet")
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(theme.tokens.space_tight)
-        row.addWidget(self._stop)
-        row.addWidget(self._open)
+        set_hbox(self, self._stop, self._open, spacing=theme.tokens.space_tight)
         self._stop.clicked.connect(self._on_stop_clicked)
         self._open.clicked.connect(self._on_open_clicked)
 
