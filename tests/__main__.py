@@ -16,8 +16,8 @@ from tests.pool.pool import Pool
 _TYPES = (sys.executable, "-m", "pyright", "--pythonpath", sys.executable)
 _SECONDS = Path("build/test_seconds.json")
 
-# One more than there are cores: some tests wait for engines, disks and timers.
-_WORKERS = (os.cpu_count() or 1) + 1
+# Two more than there are cores: half of the time a test waits for threads, disks and timers.
+_WORKERS = (os.cpu_count() or 1) + 2
 
 
 def main() -> int:

@@ -117,20 +117,23 @@ async def test_a_reloaded_conversation_has_the_same_rows(tmp_path: Path) -> None
 
 
 async def test_while_a_reply_streams_only_its_last_row_changes(tmp_path: Path) -> None:
-    reply = Reply(text=LONG, piece_length=12, piece_delay_s=0.012)
+    begin, end = asyncio.Event(), asyncio.Event()
+    pieces = LONG.index("Paragraph 11") // 12 + 5
+    reply = Reply(text=LONG, piece_length=12, piece_delay_s=0.012, gate=begin, stall_after=pieces, rest=end)
     async with store_engine(tmp_path, ModelServer(turns=[reply])) as engine:
         task = await engine.parts.start("tell")
         _, mirror = await engine.open(task.conversation_id)
         seen = 1
-        await until(lambda: mirror.kinds[-1:] == ["Reply"])
         mirror.changes.clear()
-        await until(lambda: isinstance(row := mirror.rows[-1], ReplyRow) and "Paragraph 11" in row.markdown)
+        begin.set()
+        await until(lambda: any(isinstance(row, ReplyRow) and "Paragraph 11" in row.markdown for row in mirror.rows))
         streamed = [change for change in mirror.changes if change[0] != "reset"]
         assert len(streamed) > 3
         for how, first, count in streamed:
             assert how in ("changed", "inserted")
             assert first + count >= seen - 1, "an earlier row changed"
             seen = max(seen, first + count)
+        end.set()
         await mirror.until("TaskEnd")
         assert "".join(texts_of(mirror)) == LONG
 
