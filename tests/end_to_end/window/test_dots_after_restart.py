@@ -1,7 +1,9 @@
 """What waits, is interrupted or is unread is still marked when window and engine are started again."""
 
+import asyncio
 from pathlib import Path
 
+import msgspec
 import pytest
 from PySide6.QtWidgets import QApplication
 
@@ -22,13 +24,15 @@ def are_right(dots: dict[str, tuple[str, int]], waits_as: str) -> bool:
     return (dots.get("wait to approve"), dots.get("count")) == ((waits_as, 0), ("done", 1))
 
 
-def answer(request: ReceivedRequest) -> Reply:
-    return shell("touch made") if "approve" in str(request.messages) else Reply(text="Done.")
-
-
 async def test_dots_are_right_after_a_restart_of_the_window_and_of_the_engine(
     qapp: QApplication, own_errand: Errand, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    looks_away = asyncio.Event()  # before that a reply would be read as it comes
+
+    def answer(request: ReceivedRequest) -> Reply:
+        reply = shell("touch made") if "approve" in str(request.messages) else Reply(text="Done.")
+        return msgspec.structs.replace(reply, gate=looks_away)
+
     async with ModelServer(answer=answer) as server:
         speak_to(monkeypatch, server)
         async with open_window(qapp, own_errand.home) as first:
@@ -37,12 +41,14 @@ async def test_dots_are_right_after_a_restart_of_the_window_and_of_the_engine(
                 first.front.input_panel.set_options(TaskOptions(workspace=str(workspace)))
                 await first.begin(prompt)
                 await first.until(lambda prompt=prompt: prompt in marks(first))
-            first.window.commands.trigger("new_task")  # the task that ends is not looked at
+            first.window.commands.trigger("new_task")
+            looks_away.set()
             await first.until(lambda: marks(first)["wait to approve"] == ("waiting", 1))
             await first.until(lambda: marks(first)["count"] == ("done", 1))
         async with open_window(qapp, own_errand.home) as second:
             await second.until(lambda: are_right(marks(second), "waiting"))  # the first tab is in front, and read
+            session, states = second.stores.session, list[str]()
+            session.state_changed.connect(lambda: states.append(session.state))
             own_errand.kill_engine()
-            await second.until(lambda: second.stores.session.state != "ready")
-            await second.until(lambda: second.stores.session.state == "ready")
+            await second.until(lambda: states[:1] == ["lost"] and states[-1:] == ["ready"])
             await second.until(lambda: are_right(marks(second), "paused"))
