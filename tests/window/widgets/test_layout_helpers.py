@@ -2,7 +2,7 @@
 
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QListWidget, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QListWidget, QPushButton, QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
 from errand.window.theme.style import push_button
@@ -11,6 +11,7 @@ from errand.window.widgets.boxes import STRETCH, at_left, centred, fill, hbox, s
 from errand.window.widgets.forms.confirmation import ConfirmationView
 from errand.window.widgets.forms.form import form, line_edit
 from errand.window.widgets.labels import TextLabel
+from errand.window.widgets.list_column import ListColumn
 
 
 def _shown(qtbot: QtBot, widget: QWidget) -> QWidget:
@@ -82,3 +83,22 @@ def test_escape_takes_a_question_back_and_gives_the_focus_to_its_opener(theme: T
     question.ask("Remove it?")
     QTest.keyClick(window.focusWidget(), Qt.Key.Key_Escape)
     assert (question.isVisible(), window.focusWidget()) == (False, opener)
+
+
+def test_a_list_keeps_its_rows_while_its_items_stay_and_says_when_it_is_empty(qtbot: QtBot) -> None:
+    window = QWidget()
+    column = ListColumn(4, QPushButton, update=QPushButton.setText, make_empty=lambda: QPushButton("Nothing"))
+    window.setLayout(column)
+    _shown(qtbot, window)
+    column.show_items({})
+    assert [button.text() for button in window.findChildren(QPushButton)] == ["Nothing"]
+    column.show_items({"a": "One", "b": "Two"})
+    first = column.rows["a"]
+    column.show_items({"a": "One, changed", "b": "Two"})
+    assert (column.rows["a"] is first, first.text()) == (True, "One, changed")
+    column.show_items({"b": "Two", "a": "One"})
+    assert column.rows["a"] is not first
+    items = [item for item in map(column.itemAt, range(column.count())) if item is not None]
+    above, line, below = (item.widget() for item in items)
+    assert (above, below) == (column.rows["b"], column.rows["a"])
+    assert isinstance(line, QFrame)
