@@ -38,7 +38,7 @@ def router(folder: Path, environment: dict[str, str] | None = None) -> ModelRout
         ("openai/", "provider/model"),
         ("", "provider/model"),
         ("opnai/gpt-5", "Did you mean openai/gpt-5?"),
-        ("qqqqqq/x", "Providers are: anthropic"),
+        ("qqqqqq/x", f"Providers are: {PROVIDERS[0].name}"),
         ("openai_compatible/x", "--api-base"),
         ("scripted/../secrets", "not the name of a script"),
     ],
