@@ -9,8 +9,9 @@ import msgspec
 
 from errand.protocol.base import JsonObject, JsonValue, Wire
 from errand.protocol.engine import Endpoint, HealthUpdate
-from errand.protocol.events import Delta, Event, EventRecord, Resync
+from errand.protocol.events import Delta, Event, LogRecord, Resync
 from errand.protocol.methods import METHODS, FailureObject
+from errand.protocol.tasks.change import TaskChange
 
 _Lines = Iterator[str]
 
@@ -115,7 +116,7 @@ def _object(value: JsonValue) -> JsonObject:
 def protocol_schema() -> JsonObject:
     """One JSON Schema: `$defs` has every struct, `methods` and `notices` refer to them."""
     roots = [method.params for method in METHODS] + [method.result for method in METHODS]
-    types = [*roots, Event, Delta, EventRecord, Resync, HealthUpdate, FailureObject, Endpoint]
+    types = [*roots, Event | TaskChange, Delta, LogRecord, Resync, HealthUpdate, FailureObject, Endpoint]
     shapes, definitions = msgspec.json.schema_components(types, ref_template=_REF)
     for definition in definitions.values():
         if "description" in definition:  # Python before 3.13 leaves docstrings indented

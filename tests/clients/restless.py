@@ -11,11 +11,12 @@ import msgspec
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import WebSocketException
 
+from errand.client.known_tasks import KnownTasks
 from errand.client.subscription import Detail, FollowedScope, FollowedScopes
 from errand.engine.server.session import ALL
 from errand.protocol.base import JsonObject
 from errand.protocol.engine import Endpoint, SubscribeResult
-from errand.protocol.events import Delta, EventRecord
+from errand.protocol.events import Delta, LogRecord
 from errand.protocol.methods import Response
 from errand.system.local_trust import new_nonce, proof
 from tests.clients.client_state import ClientState
@@ -48,6 +49,7 @@ class RestlessClient:
         self.name = name
         self.state = ClientState()
         self.follows = FollowedScopes()
+        self._known_tasks = KnownTasks()
         self.is_behind = False
         self.resyncs = 0
         self.epoch = ""
@@ -108,6 +110,7 @@ class RestlessClient:
                 return
             result = msgspec.json.decode(response.result, type=SubscribeResult)
             self.follows.add(scope, detail, result)
+            self._known_tasks.learn(result)
             if result.snapshot is not None:
                 self.state.show(scope, detail, result.snapshot)
 
@@ -203,9 +206,10 @@ class RestlessClient:
         notice = msgspec.json.decode(frame, type=_Notice)
         match notice.method:
             case "event":
-                record = msgspec.json.decode(notice.params, type=EventRecord)
+                record = msgspec.json.decode(notice.params, type=LogRecord)
                 self.follows.record_event(record)
-                self.state.apply(record.event)
+                if (event := self._known_tasks.whole(record)) is not None:
+                    self.state.apply(event.event)
             case "delta":
                 self.state.stream(msgspec.json.decode(notice.params, type=Delta))
             case "resync":

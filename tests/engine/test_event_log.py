@@ -5,15 +5,18 @@ from pathlib import Path
 
 import msgspec
 
-from errand.engine.event_log import DeltaStream
+from errand.engine.event_log import DeltaStream, TaskChanges
 from errand.protocol.blocks import ToolResultBlock
 from errand.protocol.conversations import Conversation
-from errand.protocol.events import ConversationUpdate, Delta, TextDelta, ToolOutput
+from errand.protocol.events import ConversationUpdate, Delta, TaskUpdate, TextDelta, ToolOutput
 from errand.protocol.methods import Notice
+from errand.protocol.tasks.change import TaskChange
+from errand.protocol.tasks.task import Task, replace_fields
 from errand.system.listeners import Listeners
 from tests.support.engine_parts import engine_parts
+from tests.support.model_replies import DONE, shell
 from tests.support.model_server import ModelServer
-from tests.support.records import node
+from tests.support.records import NOW, node, task
 
 
 def an_event(number: int) -> ConversationUpdate:
@@ -149,3 +152,47 @@ async def test_flood_of_output_is_truncated_to_its_end() -> None:
     (sent,) = receiver.take()
     assert len(sent.text) == 64 * 1024
     assert sent.text.endswith("0002")
+
+
+async def test_the_request_of_a_task_is_stored_once(tmp_path: Path) -> None:
+    server = ModelServer(turns=[shell("true"), shell("true"), DONE])
+    async with engine_parts(tmp_path, server) as engine:
+        started = await engine.start("A request of many words.")
+        ended = await engine.watcher.end(started.id)
+        await engine.services.log.flush()
+        log = [record.event for record in await engine.services.database.events.after(0)]
+        stored = [event for event in log if isinstance(event, TaskUpdate | TaskChange)]
+        published = [event for event in engine.watcher.events if isinstance(event, TaskUpdate)]
+        assert len(stored) == len(published) > 5
+        assert [event for event in stored if isinstance(event, TaskUpdate) or event.request] == stored[:1]
+        state, states = started, list[Task]()
+        for event in stored:
+            state = event.task if isinstance(event, TaskUpdate) else event.applied_to(state)
+            states.append(state)
+        assert states == [event.task for event in published]
+        assert states[-1] == ended == await engine.services.database.tasks.get(started.id)
+
+
+def test_what_a_lost_event_may_have_had_is_sent_with_the_next() -> None:
+    changes = TaskChanges()
+    assert changes.publish(task(), 1) is None
+    assert changes.publish(task(step_count=1), 2) is None, "nobody has all of it yet"
+    changes.committed(task(), 2)
+    change = changes.publish(replace_fields(task(step_count=1), detail="planning"), 3)
+    assert change is not None and (change.activity is None, change.progress) == (False, None)
+    again = changes.publish(replace_fields(task(step_count=2), detail="planning"), 4)
+    assert again is not None and None not in (again.activity, again.progress)
+    changes.committed(task(), 4)
+    last = changes.publish(replace_fields(task(step_count=3), detail="planning"), 5)
+    assert last is not None and (last.activity, last.progress is None) == (None, False)
+
+
+def test_a_task_is_whole_again_after_its_end_or_when_its_agent_changes() -> None:
+    changes = TaskChanges()
+    changes.publish(task(), 1)
+    changes.committed(task(), 1)
+    assert changes.publish(replace_fields(task(), agent_id="a2"), 2) is None
+    changes.committed(task(), 2)
+    end = changes.publish(replace_fields(task(), agent_id="a2", ended_at=NOW), 3)
+    assert end is not None and end.outcome is not None
+    assert changes.publish(replace_fields(task(), agent_id="a2", ended_at=NOW, summary="later"), 4) is None

@@ -12,7 +12,7 @@ from errand.client.errors import NoEngine
 from errand.client.subscription import ConnectionMessage
 from errand.protocol.base import JsonObject
 from errand.protocol.engine import Endpoint
-from errand.protocol.events import EventRecord
+from errand.protocol.events import LogRecord
 from errand.system.local_trust import is_valid_proof, proof
 from tests.support.engine_server import TOKEN, EngineServer
 from tests.support.limits import WAIT_LIMIT_S
@@ -85,7 +85,7 @@ class Watcher:
 
     @property
     def sequences(self) -> list[int]:
-        return [message.sequence for message in self.messages if isinstance(message, EventRecord)]
+        return [message.sequence for message in self.messages if isinstance(message, LogRecord)]
 
     async def until(self, condition: Callable[[list[ConnectionMessage]], bool]) -> None:
         async with asyncio.timeout(WAIT_LIMIT_S):
@@ -158,11 +158,11 @@ class RawClient:
         """Perform the handshake; returns the answer to `initialize`."""
         return await self.ask("initialize", "i", clientId=client_id, clientName="raw", proof=await self.prove())
 
-    async def event(self) -> EventRecord:
+    async def event(self) -> LogRecord:
         """The next message, which must be an event."""
         message = await self.read()
         assert message["method"] == "event", message
-        return msgspec.convert(message["params"], EventRecord)
+        return msgspec.convert(message["params"], LogRecord)
 
 
 @asynccontextmanager

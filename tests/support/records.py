@@ -13,6 +13,7 @@ from errand.protocol.asks import Ask, Grant
 from errand.protocol.base import JsonObject
 from errand.protocol.blocks import TextBlock
 from errand.protocol.conversations import Conversation, Node, NodeStatus
+from errand.protocol.events import EventRecord, LogRecord
 from errand.protocol.tasks.groups import TaskActivity, TaskOutcome, TaskProgress, TaskRequest
 from errand.protocol.tasks.task import Task
 
@@ -102,6 +103,11 @@ def grant(grant_id: str = "g1") -> Grant:
         created_by="local",
         ask_id="k1",
     )
+
+
+def logged(*records: EventRecord) -> tuple[LogRecord, ...]:
+    """The records as the log keeps them."""
+    return tuple(LogRecord(sequence=one.sequence, epoch=one.epoch, event=one.event) for one in records)
 
 
 def samples(struct: type[S]) -> Iterator[S]:

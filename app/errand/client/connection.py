@@ -13,6 +13,7 @@ import msgspec
 
 from errand.client.dial import DIAL_ERRORS, call_error, dial
 from errand.client.errors import CallError, ConnectionLost, EngineDied, NoEngine, SocketFailed
+from errand.client.known_tasks import KnownTasks
 from errand.client.subscription import (
     ConnectionDown,
     ConnectionListener,
@@ -33,7 +34,7 @@ from errand.protocol.engine import (
     SubscribeResult,
     UnsubscribeParams,
 )
-from errand.protocol.events import Delta, EventRecord, Resync
+from errand.protocol.events import Delta, LogRecord, Resync
 from errand.protocol.methods import FailureObject, Request
 from errand.system.environment import for_commands, keys_in
 from errand.system.listeners import Listeners
@@ -74,7 +75,7 @@ class _Incoming(msgspec.Struct):
 
 
 _incoming = msgspec.json.Decoder(_Incoming)
-_event = msgspec.json.Decoder(EventRecord)
+_event = msgspec.json.Decoder(LogRecord)
 _delta = msgspec.json.Decoder(Delta)
 _resync = msgspec.json.Decoder(Resync)
 _health = msgspec.json.Decoder(HealthUpdate)
@@ -109,6 +110,7 @@ class Connection:
         self._unanswered: dict[int, _Call] = {}
         self._listeners = Listeners[[ConnectionMessage]]()
         self._follows = FollowedScopes()
+        self._known_tasks = KnownTasks()
         self._socket: Socket | None = None
         self._serve_task: asyncio.Task[None] | None = None
         self._down = ""  # the reason why calls fail at once
@@ -146,7 +148,9 @@ class Connection:
         call = self._unanswered[request_id] = _Call(method.name, frame, answer)
         try:
             await self._send(call)
-            return msgspec.json.decode(await answer, type=method.result)
+            result = msgspec.json.decode(await answer, type=method.result)
+            self._known_tasks.learn(result)
+            return result
         finally:
             del self._unanswered[request_id]
 
@@ -243,7 +247,8 @@ class Connection:
                 case "event":
                     record = _event.decode(message.params)
                     self._follows.record_event(record)
-                    self._listeners.notify(record)
+                    if (event := self._known_tasks.whole(record)) is not None:
+                        self._listeners.notify(event)
                 case "delta":
                     self._listeners.notify(_delta.decode(message.params))
                 case "resync":

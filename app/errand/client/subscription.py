@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from errand.protocol.engine import HealthUpdate, SubscribeResult
-from errand.protocol.events import Delta, EventRecord, Resync
+from errand.protocol.events import Delta, EventRecord, LogRecord, Resync
 
 Detail = Literal["summary", "full"]
 
@@ -43,7 +43,7 @@ class FollowedScopes:
         """The last event that this scope is known to have received."""
         return max(follow.head, self._position)
 
-    def record_event(self, record: EventRecord) -> None:
+    def record_event(self, record: LogRecord) -> None:
         self._latest = record.sequence
         if not self._catching_up:
             self._position = record.sequence

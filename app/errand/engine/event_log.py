@@ -5,7 +5,7 @@ Streamed deltas are coalesced.
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
 import msgspec
@@ -17,8 +17,10 @@ from errand.engine.storage.sql.statements import Write
 from errand.engine.tools.call_display import event_with_displays
 from errand.protocol.blocks import Block, TextBlock, ThinkingBlock, ToolResultBlock
 from errand.protocol.conversations import Node
-from errand.protocol.events import Delta, Event, EventRecord, TaskMessage, TextDelta, ToolOutput
+from errand.protocol.events import Delta, Event, EventRecord, LogRecord, TaskMessage, TaskUpdate, TextDelta, ToolOutput
 from errand.protocol.methods import Notice
+from errand.protocol.tasks.change import TaskChange, change_of, changed_groups
+from errand.protocol.tasks.task import Task
 from errand.system.listeners import Listeners
 
 # Only the end of a running call's output is sent; the result has all of it.
@@ -156,24 +158,86 @@ def _replaces(delta: Delta) -> bool:
     return isinstance(delta, ToolOutput) or delta.offset == 0
 
 
+@dataclass(slots=True)
+class _PublishedTask:
+    """The last published state of a task, whose event number `whole_sequence` had all of it.
+
+    `uncommitted` are the groups of each change whose commit is not known, by the number of its event: an event that
+    cannot be stored is never sent.
+    """
+
+    task: Task
+    whole_sequence: int
+    is_whole_sent: bool = False
+    uncommitted: dict[int, frozenset[str]] = field(default_factory=dict[int, frozenset[str]])
+
+
+class TaskChanges:
+    """A filter of the events of tasks: it leaves out the groups that did not change.
+
+    What is published of a task first is whole, and what follows its end.
+    """
+
+    def __init__(self) -> None:
+        self._published: dict[str, _PublishedTask] = {}
+
+    def publish(self, task: Task, sequence: int) -> TaskChange | None:
+        """Return what the event with this number has of a task; None for all of it."""
+        before = self._published.get(task.id)
+        groups = changed_groups(before.task, task) if before is not None and before.is_whole_sent else None
+        if task.outcome.ended_at is not None:
+            self._published.pop(task.id, None)
+        elif before is None or groups is None:
+            self._published[task.id] = _PublishedTask(task, whole_sequence=sequence)
+        if before is None or groups is None:
+            return None
+        repeated = groups.union(*before.uncommitted.values())
+        before.task = task
+        before.uncommitted[sequence] = repeated
+        return change_of(task, repeated)
+
+    def committed(self, task: Task, sequence: int) -> None:
+        """The event with this number is stored: it has what earlier ones may have lost."""
+        published = self._published.get(task.id)
+        if published is not None and sequence >= published.whole_sequence:
+            published.is_whole_sent = True
+            for number in [number for number in published.uncommitted if number <= sequence]:
+                del published.uncommitted[number]
+
+
 class Frame:
     """The notice of a stored event for the wire, where each call has its display.
 
-    Made on first use and shared by all clients.
+    Made on first use and shared by all clients. `whole` has all of a task also if the event leaves out what did not
+    change.
     """
 
-    __slots__ = ("_data", "_record")
+    __slots__ = ("_data", "_logged", "_record", "_whole")
 
-    def __init__(self, record: EventRecord) -> None:
+    def __init__(self, logged: LogRecord | EventRecord, record: EventRecord | None = None) -> None:
+        self._logged = logged
         self._record = record
         self._data: bytes | None = None
+        self._whole: bytes | None = None
 
     @property
     def data(self) -> bytes:
         if self._data is None:
-            with_displays = msgspec.structs.replace(self._record, event=event_with_displays(self._record.event))
-            self._data = _ENCODER.encode(Notice("event", with_displays))
+            self._data = _encoded(self._logged)
         return self._data
+
+    @property
+    def whole(self) -> bytes:
+        if self._record is None or not isinstance(self._logged.event, TaskChange):
+            return self.data
+        if self._whole is None:
+            self._whole = _encoded(self._record)
+        return self._whole
+
+
+def _encoded(record: LogRecord | EventRecord) -> bytes:
+    event = record.event if isinstance(record.event, TaskChange) else event_with_displays(record.event)
+    return _ENCODER.encode(Notice("event", LogRecord(sequence=record.sequence, epoch=record.epoch, event=event)))
 
 
 class EventListener(Protocol):
@@ -204,6 +268,7 @@ class EventLog:
         self._on_event = Listeners[[EventRecord, Frame]]()
         self._on_delta = Listeners[[Delta, bytes]]()
         self.deltas = DeltaStream(self._on_delta, head)
+        self._task_changes = TaskChanges()
 
     @property
     def client_count(self) -> int:
@@ -225,8 +290,12 @@ class EventLog:
         An event is never sent if it, or the change `after`, fails to be stored: its number is skipped.
         """
         record = EventRecord(sequence=self.head + 1, epoch=self.epoch, event=event)
-        writes = (events.save(record),) if is_stored else event_writes(record)
-        change = self._journal.put(*also, *writes, after=after, on_commit=lambda: self._on_commit(record, on_commit))
+        logged = self._logged(record)
+        writes = (events.save(logged),) if is_stored else event_writes(record, logged)
+        frame = Frame(logged, record)
+        change = self._journal.put(
+            *also, *writes, after=after, on_commit=lambda: self._on_commit(record, frame, on_commit)
+        )
         self.head = record.sequence
         if self.head % _PRUNE_EVERY == 0:
             self._journal.put(events.prune(_MAX_EVENTS))
@@ -252,14 +321,22 @@ class EventLog:
 
         return remove
 
-    def _on_commit(self, record: EventRecord, then: Callable[[], None] | None) -> None:
+    def _logged(self, record: EventRecord) -> LogRecord:
+        """Return what is stored and sent of an event."""
+        event = record.event
+        change = self._task_changes.publish(event.task, record.sequence) if isinstance(event, TaskUpdate) else None
+        return LogRecord(sequence=record.sequence, epoch=record.epoch, event=event if change is None else change)
+
+    def _on_commit(self, record: EventRecord, frame: Frame, then: Callable[[], None] | None) -> None:
         self.committed = record.sequence
+        if isinstance(record.event, TaskUpdate):
+            self._task_changes.committed(record.event.task, record.sequence)
         self._note(record.sequence)
         try:
             if then is not None:
                 then()
         finally:
             try:
-                self._on_event.notify(record, Frame(record))
+                self._on_event.notify(record, frame)
             finally:
                 self.deltas.committed(record.sequence)

@@ -10,6 +10,7 @@ from errand.protocol.changes import Change
 from errand.protocol.conversations import Conversation, Node
 from errand.protocol.memory import Fact
 from errand.protocol.servers import ServerState
+from errand.protocol.tasks.change import TaskChange
 from errand.protocol.tasks.task import AgentPlan, Task
 
 
@@ -39,7 +40,10 @@ class AgentDeleted(Wire, frozen=True, kw_only=True, tag="agentDeleted"):
 
 
 class TaskUpdate(Wire, frozen=True, kw_only=True, tag="taskUpdate"):
-    """A task started or changed; sent to every client. The last update of a task has `ended_at` set."""
+    """A task started or changed; sent to every client. The last one of a task has `ended_at` in its outcome.
+
+    On a connection the first event of a task is this one; `taskChange` follows, with the groups that changed.
+    """
 
     task: Task
 
@@ -137,7 +141,7 @@ Event: TypeAlias = (
 )
 
 
-def conversation_of(event: Event) -> str | None:
+def conversation_of(event: Event | TaskChange) -> str | None:
     """Return the conversation that an event belongs to; None if it concerns all (grants, facts, personalities)."""
     match event:
         case ConversationUpdate(conversation=conversation):
@@ -148,7 +152,7 @@ def conversation_of(event: Event) -> str | None:
             return task.conversation_id
         case TaskMessage(node=node):
             return node.conversation_id
-        case TaskPlan(conversation_id=conversation_id):
+        case TaskPlan(conversation_id=conversation_id) | TaskChange(conversation_id=conversation_id):
             return conversation_id
         case ChangeUpdate(change=change):
             return change.conversation_id
@@ -198,8 +202,16 @@ class ToolOutput(Wire, frozen=True, kw_only=True, tag="toolOutput"):
 Delta: TypeAlias = TextDelta | ToolOutput
 
 
+class LogRecord(Wire, frozen=True, kw_only=True):
+    """An event as it is stored and sent. `sequence` increases by one or more and never repeats within an epoch."""
+
+    sequence: int
+    epoch: str
+    event: Event | TaskChange
+
+
 class EventRecord(Wire, frozen=True, kw_only=True):
-    """An event as stored in the log. `sequence` increases by one or more and never repeats within an epoch."""
+    """An event of the log, with its whole task."""
 
     sequence: int
     epoch: str

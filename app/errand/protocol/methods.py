@@ -24,7 +24,7 @@ from errand.protocol import (
 )
 from errand.protocol.base import JsonValue, Wire
 from errand.protocol.engine import HealthUpdate
-from errand.protocol.events import Delta, EventRecord, Resync
+from errand.protocol.events import Delta, EventRecord, LogRecord, Resync
 from errand.protocol.tasks import methods as tasks
 
 METHODS = (
@@ -79,8 +79,8 @@ class Response(msgspec.Struct, frozen=True):
 
 
 class Notice(msgspec.Struct, frozen=True):
-    """A message that the engine sends unasked: `event` (params an `EventRecord`), `delta`, `resync` or `health`."""
+    """A message that the engine sends unasked: `event` (params a `LogRecord`), `delta`, `resync` or `health`."""
 
     method: Literal["event", "delta", "resync", "health"]
-    params: EventRecord | Delta | Resync | HealthUpdate
+    params: LogRecord | EventRecord | Delta | Resync | HealthUpdate
     jsonrpc: Literal["2.0"] = "2.0"

@@ -7,7 +7,7 @@ import pytest
 
 from errand.engine.memory.facts import MAX_PINNED, MAX_PROPOSED, FactDraft
 from errand.protocol.base import JsonObject, JsonValue
-from errand.protocol.events import ConversationUpdate, Event, FactRemoved, FactUpdate, TaskMessage
+from errand.protocol.events import ConversationUpdate, FactRemoved, FactUpdate, TaskMessage
 from errand.protocol.memory import Fact, MemoryFactsResult, MemoryLogResult, MemoryPinResult
 from tests.support.connections import RawClient, error_of, raw_client
 from tests.support.engine_server import EngineServer
@@ -33,7 +33,7 @@ async def test_a_fact_is_pinned_changed_removed_and_announced_to_every_client(en
         assert await facts_of(client) == (edited,)
         assert (await client.ask("memory/unpin", 3, id=pinned.id))["result"] == {}
         assert await facts_of(client, "after") == ()
-        told: list[Event] = [(await other.event()).event for _ in range(3)]
+        told = [(await other.event()).event for _ in range(3)]
         log = msgspec.convert((await client.ask("memory/log", 4))["result"], MemoryLogResult)
     assert told == [FactUpdate(fact=pinned), FactUpdate(fact=edited), FactRemoved(fact_id=pinned.id)]
     assert [(one.action, one.about) for one in log.entries] == [

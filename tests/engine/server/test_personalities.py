@@ -6,7 +6,7 @@ from errand.engine.storage.records.agents import ASSISTANT
 from errand.engine.tools.registry import NAMES
 from errand.protocol.agents import Personality, PersonalityListResult
 from errand.protocol.base import JsonObject
-from errand.protocol.events import Event, PersonalityDeleted, PersonalityUpdate
+from errand.protocol.events import PersonalityDeleted, PersonalityUpdate
 from tests.support.connections import RawClient, error_of, raw_client
 from tests.support.engine_server import EngineServer
 
@@ -26,7 +26,7 @@ async def test_personality_is_saved_changed_announced_and_deleted(engine: Engine
         await client.ask("personality/save", 3, personality={**PIRATE, "thinkingLevel": "high"})
         await client.ask("personality/delete", 4, personalityId="pirate")
         assert (await listed(client, 5)).personalities == (ASSISTANT,)
-        told: list[Event] = [(await other.event()).event for _ in range(3)]
+        told = [(await other.event()).event for _ in range(3)]
     assert told == [
         PersonalityUpdate(personality=SAVED),
         PersonalityUpdate(personality=msgspec.structs.replace(SAVED, thinking_level="high")),

@@ -10,13 +10,15 @@ from errand.protocol.engine import SubscribeResult
 from errand.protocol.events import (
     AgentUpdate,
     ConversationUpdate,
-    EventRecord,
     GrantUpdate,
+    LogRecord,
     TaskMessage,
     TaskUpdate,
     TextDelta,
 )
+from errand.protocol.tasks.change import TaskChange
 from errand.protocol.tasks.methods import TaskStartParams
+from errand.protocol.tasks.task import Task, replace_fields
 from tests.support.connections import RawClient, error_of, raw_client
 from tests.support.engine_server import EngineServer
 from tests.support.records import agent, conversation, grant, node, task
@@ -29,7 +31,7 @@ def subscribed(answer: JsonObject) -> SubscribeResult:
 
 
 def sequences(messages: list[JsonObject]) -> list[int]:
-    return [msgspec.convert(message["params"], EventRecord).sequence for message in messages]
+    return [msgspec.convert(message["params"], LogRecord).sequence for message in messages]
 
 
 async def publish_steps(engine: EngineServer, count: int, start: int = 0) -> None:
@@ -44,7 +46,7 @@ async def with_task(engine: EngineServer) -> None:
     await engine.log.flush()
 
 
-async def read_events(client: RawClient, count: int) -> list[EventRecord]:
+async def read_events(client: RawClient, count: int) -> list[LogRecord]:
     return [await client.event() for _ in range(count)]
 
 
@@ -257,3 +259,38 @@ async def test_text_not_sent_yet_is_dropped_when_the_finished_node_comes(engine:
         )
         assert [record.sequence for record in await read_events(client, 2)] == [2, 3]
         assert (await next_delta(client)).text == "next"
+
+
+async def test_a_client_gets_a_task_once_and_then_what_changes_of_it(engine: EngineServer) -> None:
+    await with_task(engine)
+    async with raw_client(engine, client_id="early") as early, raw_client(engine, client_id="late") as late:
+        await early.ask("subscribe")
+        await publish_steps(engine, 2, start=1)
+        await late.ask("subscribe")
+        await publish_steps(engine, 1, start=3)
+        steps = [task(step_count=number) for number in range(4)]
+        assert [record.event for record in await read_events(early, 3)] == [
+            TaskUpdate(task=steps[1]),
+            _steps_of(steps[2]),
+            _steps_of(steps[3]),
+        ]
+        assert (await late.event()).event == TaskUpdate(task=steps[3]), "whatever it may know already"
+
+
+async def test_a_task_is_sent_whole_again_after_changes_that_were_not_sent(engine: EngineServer) -> None:
+    await with_task(engine)
+    async with raw_client(engine) as client:
+        await client.ask("subscribe")
+        await publish_steps(engine, 1, start=1)
+        await client.event()
+        await client.ask("unsubscribe", 2, scope="all")
+        engine.log.publish(TaskUpdate(task=replace_fields(task(step_count=1), detail="thinking")))
+        await engine.log.flush()
+        await client.ask("subscribe", 3)
+        last = replace_fields(task(step_count=2), detail="thinking")
+        engine.log.publish(TaskUpdate(task=last))
+        assert (await client.event()).event == TaskUpdate(task=last)
+
+
+def _steps_of(state: Task) -> TaskChange:
+    return TaskChange(task_id=state.id, conversation_id=state.conversation_id, progress=state.progress)

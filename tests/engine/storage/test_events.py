@@ -20,7 +20,7 @@ from errand.protocol.events import (
 )
 from errand.protocol.memory import Fact
 from errand.protocol.tasks.task import AgentPlan, replace_fields
-from tests.support.records import NOW, agent, ask, conversation, grant, node, task
+from tests.support.records import NOW, agent, ask, conversation, grant, logged, node, task
 
 PLAN = AgentPlan(task_id="t1", turn=1, reasoning="", tool_calls=(), question="Which?", is_complete=False)
 FACT = Fact(id="f1", scope="always", text="Use tabs.", status="pinned", at=NOW, conversation_id="c1", node_id="n1")
@@ -51,7 +51,7 @@ async def publish(database: Database, *records: EventRecord) -> None:
 async def test_every_event_is_logged_and_updates_its_record(database: Database) -> None:
     records = tuple(record(number, event) for number, event in enumerate(ALL, 1))
     await publish(database, *records)
-    assert await database.events.after(0) == records
+    assert await database.events.after(0) == logged(*records)
     assert await database.conversations.get("c1") == conversation("c1")
     assert await database.agents.get("a1") == agent()
     assert await database.tasks.get("t1") == task()
@@ -65,7 +65,7 @@ async def test_every_event_is_logged_and_updates_its_record(database: Database) 
 async def test_replay_starts_after_a_sequence_and_stops_at_the_limit(database: Database) -> None:
     records = [record(number * 10, TaskUpdate(task=task(step_count=number))) for number in range(1, 8)]
     await publish(database, *records)
-    assert await database.events.after(30, limit=2) == tuple(records[3:5])
+    assert await database.events.after(30, limit=2) == logged(*records[3:5])
     assert await database.events.after(70) == ()
     assert await database.events.bounds() == (10, 70)
     assert await database.events.head() == 70
@@ -80,8 +80,8 @@ async def test_conversation_replay_omits_other_conversations_and_keeps_global_ev
         record(3, GrantUpdate(grant=grant())),
     )
     await publish(database, *records)
-    assert await database.events.after(0, conversation_id="c1") == (records[0], records[2])
-    assert await database.events.after(0, conversation_id="c2") == (records[1], records[2])
+    assert await database.events.after(0, conversation_id="c1") == logged(records[0], records[2])
+    assert await database.events.after(0, conversation_id="c2") == logged(records[1], records[2])
 
 
 async def test_pruning_keeps_the_newest_events_and_all_records(database: Database) -> None:

@@ -27,7 +27,7 @@ from errand.protocol.tasks.task import replace_fields
 from tests.engine.storage.test_audit import finished, started
 from tests.engine.storage.test_events import FACT
 from tests.support.databases import execute, of_sqlite
-from tests.support.records import NOW, agent, ask, conversation, grant, node, task
+from tests.support.records import NOW, agent, ask, conversation, grant, logged, node, task
 
 _SECRET = "the secret word"
 
@@ -80,7 +80,7 @@ async def test_removed_conversation_leaves_no_rows_or_text(database: Database) -
     assert await database.removals.pending() == (Removal("c1", ("/home/p.png",)),)
     assert await database.search.find("secret") == ()
     assert await database.titles.find("title") == (conversation("c_"),)
-    assert await database.events.after(0) == (OF_NEIGHBOUR, gone(4))
+    assert await database.events.after(0) == logged(OF_NEIGHBOUR, gone(4))
     assert await database.commands.answered("client", "1") is None
     assert await database.commands.answered("client", "2") is not None
     assert await database.grants.valid() == (grant_for("c_"),)
@@ -106,7 +106,9 @@ async def test_facts_outlive_the_conversation_in_which_they_were_said(database: 
     database.journal.put(begin(Removal("c1", ())), *event_writes(gone(5)))
     await scrub(database.journal)
     assert await database.facts.all() == (FACT,)
-    assert await database.events.after(0) == (OF_NEIGHBOUR, fact, gone(5)), "a client that reconnects learns of it"
+    assert await database.events.after(0) == logged(OF_NEIGHBOUR, fact, gone(5)), (
+        "a client that reconnects learns of it"
+    )
 
 
 async def test_removing_a_conversation_does_not_unlock_the_audit_of_others(database: Database) -> None:

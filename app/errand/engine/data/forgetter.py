@@ -36,7 +36,7 @@ from errand.protocol.events import (
     AgentUpdate,
     AskUpdate,
     BackgroundUpdate,
-    EventRecord,
+    LogRecord,
     TaskMessage,
     TaskUpdate,
 )
@@ -278,7 +278,7 @@ class _EventChange:
         self._plan = plan
 
     def __call__(self, body: str) -> str | None:
-        record = from_json(body, EventRecord)
+        record = from_json(body, LogRecord)
         new = self._plan.scrubber.struct(record)
         return to_json(new) if new is not record else None
 

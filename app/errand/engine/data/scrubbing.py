@@ -41,7 +41,8 @@ from errand.protocol.notices import (
     TaskStopped,
     TaskStuck,
 )
-from errand.protocol.tasks.task import AgentPlan, Task, replace_fields
+from errand.protocol.tasks.change import ALL_GROUPS, TaskChange, change_of
+from errand.protocol.tasks.task import AgentPlan, Task
 from errand.text.notice_text import FORGOTTEN
 
 # A text that is no whole field is replaced inside another from this length on: shorter ones stand everywhere.
@@ -115,6 +116,8 @@ class Scrubber:
                 changed = self.node(record)
             case Task():
                 changed = self.task(record)
+            case TaskChange():
+                changed = self._task_change(record)
             case Ask():
                 changed = self.ask(record)
             case AgentPlan():
@@ -178,17 +181,30 @@ class Scrubber:
     def task(self, task: Task) -> Task:
         if task.conversation_id not in self._forgotten.conversations:
             return task
-        return replace_fields(
-            task,
-            prompt=self.text(task.request.prompt),
-            summary=self.text(task.outcome.summary),
-            title=self.text(task.origin.title),
-            detail=self.text(task.activity.detail),
-            error=self.text(task.outcome.error) if task.outcome.error is not None else None,
-            answer=self._json(task.outcome.answer),
-            todo=tuple(msgspec.structs.replace(item, text=self.text(item.text)) for item in task.todo),
-            queue=tuple(msgspec.structs.replace(queued, text=self.text(queued.text)) for queued in task.queue),
-        )
+        return self._task_change(change_of(task, ALL_GROUPS)).applied_to(task)
+
+    def _task_change(self, change: TaskChange) -> TaskChange:
+        if change.conversation_id not in self._forgotten.conversations:
+            return change
+        fields: dict[str, object] = {}
+        if (request := change.request) is not None:
+            fields["request"] = msgspec.structs.replace(request, prompt=self.text(request.prompt))
+        if (origin := change.origin) is not None:
+            fields["origin"] = msgspec.structs.replace(origin, title=self.text(origin.title))
+        if (activity := change.activity) is not None:
+            fields["activity"] = msgspec.structs.replace(activity, detail=self.text(activity.detail))
+        if change.todo is not None:
+            fields["todo"] = tuple(msgspec.structs.replace(item, text=self.text(item.text)) for item in change.todo)
+        if change.queue is not None:
+            fields["queue"] = tuple(msgspec.structs.replace(item, text=self.text(item.text)) for item in change.queue)
+        if (outcome := change.outcome) is not None:
+            fields["outcome"] = msgspec.structs.replace(
+                outcome,
+                summary=self.text(outcome.summary),
+                error=self.text(outcome.error) if outcome.error is not None else None,
+                answer=self._json(outcome.answer),
+            )
+        return msgspec.structs.replace(change, **fields)
 
     def ask(self, ask: Ask) -> Ask:
         if ask.conversation_id not in self._forgotten.conversations:

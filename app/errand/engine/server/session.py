@@ -10,8 +10,19 @@ from errand.engine.event_log import EventLog, Frame
 from errand.engine.server.authentication import Handshake
 from errand.engine.server.outbox import MessageKind, Outbox
 from errand.engine.tools.shell.login_environment import LoginEnvironment
-from errand.protocol.events import Delta, Event, EventRecord, Resync, TaskMessage, TaskPlan, conversation_of
+from errand.protocol.events import (
+    Delta,
+    Event,
+    EventRecord,
+    LogRecord,
+    Resync,
+    TaskMessage,
+    TaskPlan,
+    TaskUpdate,
+    conversation_of,
+)
 from errand.protocol.methods import Notice
+from errand.protocol.tasks.change import TaskChange
 
 ALL = "all"
 
@@ -34,7 +45,7 @@ class Subscription:
     dropped: bool = False
     agent_id: str | None = None
 
-    def covers(self, event: Event) -> bool:
+    def covers(self, event: Event | TaskChange) -> bool:
         if self.detail == "summary" and isinstance(event, TaskMessage | TaskPlan):
             return False
         return self.scope == ALL or self.scope == conversation_of(event)
@@ -60,6 +71,8 @@ class ClientSession:
         self._subscriptions: dict[str, Subscription] = {}
         self._held_events: list[_HeldEvent] = []
         self._ready: list[Subscription] = []
+        # The client was sent all of these tasks, and each change since.
+        self._known_tasks: set[str] = set()
 
     async def environment_of_commands(self, login: LoginEnvironment, *, wait: bool) -> Mapping[str, str]:
         """`wait`: a moment for the login shell, if it is being read."""
@@ -70,11 +83,13 @@ class ClientSession:
             subscription for subscription in self._subscriptions.values() if _is_undelivered(subscription, record)
         ]
         if any(subscription.live for subscription in covering):
-            self._send(frame)
+            self._send(record, frame)
         elif covering and len(self._held_events) < _MAX_HELD_EVENTS:
             self._held_events.append(_HeldEvent(record, frame))
         elif covering:
             self._overflow()
+        elif isinstance(record.event, TaskUpdate):
+            self._known_tasks.discard(record.event.task.id)
 
     def on_delta(self, delta: Delta, data: bytes) -> None:
         scopes = (ALL, delta.conversation_id)
@@ -87,11 +102,13 @@ class ClientSession:
     def follow(self, subscription: Subscription) -> None:
         """Hold covered events from now on; replaces the subscription with the same scope."""
         self._subscriptions[subscription.scope] = subscription
+        self._known_tasks.clear()
 
     def unfollow(self, scope: str) -> None:
         self._subscriptions.pop(scope, None)
+        self._known_tasks.clear()
 
-    def replay(self, subscription: Subscription, records: Sequence[EventRecord]) -> int | None:
+    def replay(self, subscription: Subscription, records: Sequence[LogRecord]) -> int | None:
         """Send covered records that no other subscription has sent; returns how many.
 
         The last version sent of any object is its newest state, even if other subscriptions have sent some records.
@@ -105,7 +122,8 @@ class ClientSession:
         if len(missed) > self.outbox.free_messages // 2:
             return None
         for record in missed:
-            self._send(Frame(record))
+            self._put(Frame(record).data)
+        self._known_tasks.clear()  # these may be older than what another subscription has sent
         return len(missed)
 
     def go_live_after_reply(self, subscription: Subscription) -> None:
@@ -127,18 +145,27 @@ class ClientSession:
         self._held_events = [item for item in held if not _is_undelivered(subscription, item.record)]
         for item in held:
             if subscription.live and _is_undelivered(subscription, item.record):
-                self._send(item.frame)
+                self._send(item.record, item.frame)
         if subscription.live and subscription.detail == "full":
             for delta in self._log.deltas.text_so_far(None if subscription.scope == ALL else subscription.scope):
                 self.outbox.put(MessageKind.DELTA, msgspec.json.encode(Notice("delta", delta)))
 
-    def _send(self, frame: Frame) -> None:
-        if not self.outbox.put(MessageKind.EVENT, frame.data):
+    def _send(self, record: EventRecord, frame: Frame) -> None:
+        """Send an event; of a task that the client may not know, all of it."""
+        task_id = record.event.task.id if isinstance(record.event, TaskUpdate) else None
+        is_known = task_id is None or task_id in self._known_tasks
+        if task_id is not None:
+            self._known_tasks.add(task_id)
+        self._put(frame.data if is_known else frame.whole)
+
+    def _put(self, data: bytes) -> None:
+        if not self.outbox.put(MessageKind.EVENT, data):
             self._overflow()
 
     def _overflow(self) -> None:
         """Drop all subscriptions and notify the client: it starts over with a snapshot once it can receive one."""
         self.outbox.drop_events()
+        self._known_tasks.clear()
         for subscription in self._subscriptions.values():
             subscription.live, subscription.dropped = False, True
         self._subscriptions.clear()
@@ -150,9 +177,9 @@ class ClientSession:
         self.outbox.put(MessageKind.REPLY, msgspec.json.encode(notice))
 
 
-def _is_undelivered(subscription: Subscription, record: EventRecord) -> bool:
+def _is_undelivered(subscription: Subscription, record: LogRecord | EventRecord) -> bool:
     return record.sequence > subscription.since and subscription.covers(record.event)
 
 
-def _was_delivered(subscription: Subscription, record: EventRecord) -> bool:
+def _was_delivered(subscription: Subscription, record: LogRecord | EventRecord) -> bool:
     return record.sequence <= subscription.since and subscription.covers(record.event)

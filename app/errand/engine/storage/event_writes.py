@@ -28,6 +28,7 @@ from errand.protocol.events import (
     FactRemoved,
     FactUpdate,
     GrantUpdate,
+    LogRecord,
     McpUpdate,
     PersonalityDeleted,
     PersonalityUpdate,
@@ -37,15 +38,19 @@ from errand.protocol.events import (
 )
 
 
-def event_writes(record: EventRecord) -> tuple[Write, ...]:
-    """Put these as one group, so that the event log and the records never differ."""
+def event_writes(record: EventRecord, logged: LogRecord | None = None) -> tuple[Write, ...]:
+    """Put these as one group, so that the event log and the records never differ.
+
+    `logged` is what the log keeps of the event, if it is not all of it.
+    """
+    row = events.save(record if logged is None else logged)
     if isinstance(record.event, ConversationDeleted):
-        return (*removal.writes(record.event.conversation_id), events.save(record))
+        return (*removal.writes(record.event.conversation_id), row)
     if isinstance(record.event, McpUpdate):
-        return (events.save(record),)
+        return (row,)
     if isinstance(record.event, BackgroundUpdate):
-        return (events.save(record),)  # what runs ends with the engine
-    return (events.save(record), _change(record.event))
+        return (row,)  # what runs ends with the engine
+    return (row, _change(record.event))
 
 
 def _change(

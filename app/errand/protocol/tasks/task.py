@@ -18,7 +18,7 @@ from errand.protocol.usage import Usage, add_usage
 
 
 class Task(Wire, frozen=True, kw_only=True):
-    """One run of an agent on one request, with its full state by subject; sent with every change."""
+    """One run of an agent on one request, with its full state by subject."""
 
     id: str
     """The id; a client may choose it."""

@@ -7,7 +7,7 @@ from errand.engine.storage.records.conversations import with_redacted_title
 from errand.engine.storage.sql.reader import Reader
 from errand.engine.storage.sql.statements import Write, to_json
 from errand.engine.storage.sql.tables import events
-from errand.protocol.events import ConversationUpdate, EventRecord, conversation_of
+from errand.protocol.events import ConversationUpdate, EventRecord, LogRecord, conversation_of
 
 _ADD = events.insert()
 _newest = select(func.max(events.c.sequence)).scalar_subquery()
@@ -32,7 +32,7 @@ _OF_FACT = select(events.c.sequence).where(
 _DELETE = events.delete().where(events.c.sequence == bindparam("deleted"))
 
 
-def save(record: EventRecord) -> Write:
+def save(record: LogRecord | EventRecord) -> Write:
     return Write(
         _ADD,
         {
@@ -58,17 +58,17 @@ class EventStore:
 
     async def after(
         self, sequence: int, limit: int = 1000, conversation_id: str | None = None
-    ) -> tuple[EventRecord, ...]:
+    ) -> tuple[LogRecord, ...]:
         """Events after `sequence`, oldest first; with a conversation, only its events and the global ones."""
         parameters = {"sequence": sequence, "limit": limit}
         if conversation_id is None:
-            records = await self._reader.structs(_AFTER, EventRecord, parameters)
+            records = await self._reader.structs(_AFTER, LogRecord, parameters)
         else:
             of_conversation = parameters | {"conversation_id": conversation_id}
-            records = await self._reader.structs(_OF_CONVERSATION, EventRecord, of_conversation)
+            records = await self._reader.structs(_OF_CONVERSATION, LogRecord, of_conversation)
         return tuple(self._with_redacted_title(record) for record in records)
 
-    def _with_redacted_title(self, record: EventRecord) -> EventRecord:
+    def _with_redacted_title(self, record: LogRecord) -> LogRecord:
         """The record as other records of conversations are read."""
         if not isinstance(record.event, ConversationUpdate):
             return record

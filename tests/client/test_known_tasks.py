@@ -1,0 +1,39 @@
+"""A connection makes whole tasks of the changes that the engine sends."""
+
+from errand.client.known_tasks import KnownTasks
+from errand.protocol.events import Event, EventRecord, LogRecord, TaskUpdate
+from errand.protocol.tasks.change import TaskChange, change_of
+from errand.protocol.tasks.methods import TaskResult
+from errand.protocol.tasks.task import Task, replace_fields
+from tests.support.records import NOW, task
+
+
+def _logged(event: Event | TaskChange) -> LogRecord:
+    return LogRecord(sequence=1, epoch="e", event=event)
+
+
+def _shown(state: Task) -> EventRecord:
+    return EventRecord(sequence=1, epoch="e", event=TaskUpdate(task=state))
+
+
+def test_changes_are_applied_to_the_task_that_was_sent() -> None:
+    known, whole = KnownTasks(), task()
+    assert known.whole(_logged(TaskUpdate(task=whole))) == _shown(whole)
+    planning = replace_fields(whole, detail="planning")
+    assert known.whole(_logged(change_of(planning, frozenset({"activity"})))) == _shown(planning)
+    ended = replace_fields(planning, ended_at=NOW, status="completed")
+    assert known.whole(_logged(change_of(ended, frozenset({"activity", "outcome"})))) == _shown(ended)
+
+
+def test_a_change_of_a_task_that_is_not_known_is_passed_over() -> None:
+    assert KnownTasks().whole(_logged(change_of(task(), frozenset({"activity"})))) is None
+
+
+def test_a_task_of_an_answer_is_known_from_there_unless_events_said_more() -> None:
+    known = KnownTasks()
+    known.learn(TaskResult(task=task()))
+    planning = replace_fields(task(), detail="planning")
+    assert known.whole(_logged(change_of(planning, frozenset({"activity"})))) == _shown(planning)
+    known.learn(TaskResult(task=task()))
+    second = replace_fields(planning, step_count=1)
+    assert known.whole(_logged(change_of(second, frozenset({"progress"})))) == _shown(second)
