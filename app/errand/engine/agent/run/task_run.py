@@ -2,10 +2,11 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from types import TracebackType
+from typing import Self
 
 from errand.engine.agent.compaction.context_window import ContextWindow
 from errand.engine.agent.loop.loop import run_loop
@@ -38,8 +39,6 @@ from errand.protocol.notices import (
 from errand.protocol.tasks.groups import ApproveMode, DecidedMode, Queued
 from errand.protocol.tasks.task import Task, replace_fields
 
-T = TypeVar("T")
-
 _logger = logging.getLogger(__name__)
 
 NO_ANSWER = "The model ended its work without an answer that follows the schema. Try again, or choose another model."
@@ -65,6 +64,25 @@ class TaskParts:
     delegation: Delegation | None
     model: ChatModel
     services: ServiceTools | None
+
+
+class _Step:
+    """A step in the life of a task whose failure is logged: the next step follows, and other tasks continue."""
+
+    def __init__(self, task_id: str, failure: str) -> None:
+        self._task_id = task_id
+        self._failure = failure
+        self.error: Exception | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> bool:
+        if not isinstance(error, Exception):
+            return False
+        _logger.error("task %s %s", self._task_id, self._failure, exc_info=error)
+        self.error = error
+        return True
 
 
 class TaskRun:
@@ -100,25 +118,18 @@ class TaskRun:
 
     async def run(self, opening: UserMessage | InterruptedTurn | None) -> None:
         """Run the task to its end, from a message, an interrupted turn or the existing history. Never raises."""
-        outcome = await self._attempt(self._work(opening), "failed")
-        if isinstance(outcome, TaskEnd):
-            end = outcome
-        else:
-            text = str(outcome) or type(outcome).__name__
+        end: TaskEnd | None = None
+        with _Step(self.task.id, "failed") as work:
+            end = await self._work(opening)
+        if end is None:
+            text = str(work.error) or type(work.error).__name__
             end = TaskEnd("error", "error", "error", TaskFailed(text=text, cause="internal"), text)
         if self.delegation is not None:
             self.delegation.close()
-        await self._attempt(self._end_processes(), "did not end its processes")
-        # If this fails, the next start shows the task as interrupted.
-        await self._attempt(self._conclusion.write(end, tuple(self._processes.ended.values())), "has no end on record")
-
-    async def _attempt(self, step: Awaitable[T], failure: str) -> T | Exception:
-        """Return the result of a step, or what it raised: the next step follows in any case, and so do other tasks."""
-        try:
-            return await step
-        except Exception as error:  # the end of a task: the error is logged, the engine continues
-            _logger.exception("task %s %s", self.task.id, failure)
-            return error
+        with _Step(self.task.id, "did not end its processes"):
+            await self._end_processes()
+        with _Step(self.task.id, "has no end on record"):  # the next start shows it as interrupted then
+            await self._conclusion.write(end, tuple(self._processes.ended.values()))
 
     async def _end_processes(self) -> None:
         await self._processes.end()

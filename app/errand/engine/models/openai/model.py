@@ -73,12 +73,21 @@ class OpenAIModel:
         self._is_gateway = is_gateway
         self._speaks_responses = True
 
-    async def attempt(self, request: ModelRequest, stop: CancelSignal) -> AsyncGenerator[AttemptEvent, None]:
-        over_responses = reasons(request.model) and self._speaks_responses
+    def attempt(self, request: ModelRequest, stop: CancelSignal) -> AsyncGenerator[AttemptEvent, None]:
+        if not (reasons(request.model) and self._speaks_responses):
+            return self._chat.attempt(request, stop)
+        if not self._is_gateway:
+            return self._responses.attempt(request, stop)
+        return self._attempt_with_gateway(request, stop)
+
+    async def _attempt_with_gateway(
+        self, request: ModelRequest, stop: CancelSignal
+    ) -> AsyncGenerator[AttemptEvent, None]:
+        """Ask over the Responses API, and over chat completions if the gateway does not know that address."""
         is_unknown = False
-        async with aclosing((self._responses if over_responses else self._chat).attempt(request, stop)) as events:
+        async with aclosing(self._responses.attempt(request, stop)) as events:
             async for event in events:
-                is_unknown = over_responses and self._is_gateway and _is_not_found(event)
+                is_unknown = _is_not_found(event)
                 if not is_unknown:
                     yield event
         if not is_unknown:
