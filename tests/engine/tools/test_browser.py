@@ -397,8 +397,12 @@ ENDLESS = {
 
 
 @pytest.mark.parametrize("kind", ENDLESS)
-async def test_what_a_page_does_without_end_ends_with_the_task(context: ToolContext, tmp_path: Path, kind: str) -> None:
+async def test_what_a_page_does_without_end_ends_with_the_task(
+    context: ToolContext, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
     """The browser itself goes on: another conversation has a page in it, which stays as it is."""
+    monkeypatch.setattr("errand.engine.tools.browser.session.LOOK_S", 1.0)  # until then the page burns a core
+    monkeypatch.setattr("errand.engine.tools.browser.runaway_pages.ANSWER_S", 4.0)
     other = replace(context, sessions=replace(context.sessions, conversation_id="conversation_2"))
     tool, neighbour = tool_of(context, "browser"), tool_of(other, "browser")
     async with web_site({"/endless": f"<h1>x</h1><script>{ENDLESS[kind]}</script>", "/": _FORM}) as site:

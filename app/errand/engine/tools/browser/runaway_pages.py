@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _MAX_DIALOGS, _MAX_WINDOWS = 100, 20
 # So many within so short a time.
 _MAX_MOVES, _MOVES_S = 50, 10.0
-_ANSWER_S = 8.0
+ANSWER_S = 8.0
 # Of a processor, while nothing is asked of the page: more than the animations of most pages take.
 MAX_RESTING_SHARE = 0.5
 # To other pages, while that is measured.
@@ -50,7 +50,7 @@ class RunawayPages:
 async def lost_pages(pages: "Iterable[Page | Worker]") -> "list[Page | Worker]":
     """Return the closed pages. Raises TimeoutError if one does not answer: a script or a dialog keeps it busy."""
     asked = tuple(pages)
-    async with asyncio.timeout(_ANSWER_S):
+    async with asyncio.timeout(ANSWER_S):
         answers = await asyncio.gather(*(page.evaluate("1") for page in asked), return_exceptions=True)
     return [page for page, answer in zip(asked, answers, strict=True) if "Closed" in type(answer).__name__]
 
@@ -58,7 +58,7 @@ async def lost_pages(pages: "Iterable[Page | Worker]") -> "list[Page | Worker]":
 async def busy_share(session: "CDPSession") -> float:
     """The part of a second that the main thread of a page works now. Closes the session."""
     send = session.send  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] -- a bare Dict
-    async with asyncio.timeout(_ANSWER_S + _MEASURED_S):
+    async with asyncio.timeout(ANSWER_S + _MEASURED_S):
         await send("Performance.enable")
         before_s = _task_duration_s(await send("Performance.getMetrics"))  # pyright: ignore[reportUnknownArgumentType] -- a bare Dict
         await asyncio.sleep(_MEASURED_S)

@@ -22,7 +22,7 @@ _IDLE_S = 600.0
 # Of one call, whatever hangs.
 _CALL_TIMEOUT_S = 90.0
 # After so long it is looked whether the page still answers.
-_LOOK_S = 10.0
+LOOK_S = 10.0
 _SILENT = f"The page did not answer within {_CALL_TIMEOUT_S:g} s. It was closed; navigate again."
 _MAX_LISTED, _MAX_BLOCKED = 5, 200
 # Of a name in the domain name system.
@@ -242,7 +242,7 @@ async def _watched(action: Callable[[BrowserWindow], Awaitable[T]], window: Brow
 
     async def watch() -> None:
         while not window.fault:
-            await asyncio.sleep(_LOOK_S)
+            await asyncio.sleep(LOOK_S)
             await window.end_busy()
 
     watching = asyncio.create_task(watch(), name="watch of a page")
