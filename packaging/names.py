@@ -22,10 +22,8 @@ FRAGMENT = re.compile(
     r"(?:That|Those|Of|As|Where|By|From|To|What|Which|Whose|Whether|How|With|In|On|At|For|If|When|Than)\b"
 )
 
-# Packages below app/errand whose local names or docstrings are still to be mended. Take out what has become clean, add
-# nothing.
+# Packages below app/errand with names that are stored or on the wire. Take out what has become clean, add nothing.
 NAMES_TO_MEND = ("protocol", "window/stores")
-DOCSTRINGS_TO_MEND = ("protocol/tasks", "protocol/tasks.py")
 
 ADVICE = {
     "constant": "say MAX_ or MIN_ with the thing and its unit, as in MAX_BODY_BYTES",
@@ -47,22 +45,18 @@ def main() -> int:
 
 def faults_of(file: Path) -> Iterator[tuple[int, str, str]]:
     """Yield the line, the kind and the text of each name or docstring that has to be changed."""
-    checks_names, checks_docstrings = _is_checked(file, NAMES_TO_MEND), _is_checked(file, DOCSTRINGS_TO_MEND)
+    is_of_app = file.is_relative_to("app")
+    checks_names = is_of_app and not any(file.is_relative_to(Path("app/errand") / package) for package in NAMES_TO_MEND)
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             if VAGUE_CONSTANT.fullmatch(node.id):
                 yield node.lineno, "constant", node.id
             elif checks_names and node.id.lstrip("_") in VAGUE_NAMES:
                 yield node.lineno, "name", node.id
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and checks_docstrings:
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and is_of_app:
             docstring = ast.get_docstring(node) or ""
             if FRAGMENT.match(docstring):
                 yield node.lineno, "docstring", f"“{docstring.splitlines()[0]}”"
-
-
-def _is_checked(file: Path, to_mend: tuple[str, ...]) -> bool:
-    app = Path("app/errand")
-    return file.is_relative_to("app") and not any(file.is_relative_to(app / package) for package in to_mend)
 
 
 if __name__ == "__main__":

@@ -75,7 +75,7 @@ class CallProgress(Wire, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class TaskRequest(Wire, frozen=True, kw_only=True):
-    """What the task was started with. It stays as it is until the task is resumed."""
+    """The request that the task was started with. It stays as it is until the task is resumed."""
 
     prompt: str
     """What the person, or the agent that gave out the work, wrote."""
@@ -117,7 +117,7 @@ class TaskOrigin(Wire, frozen=True, kw_only=True):
 
 
 class TaskOptions(Wire, frozen=True, kw_only=True):
-    """What a person can change while the task runs."""
+    """The options that a person can change while the task runs."""
 
     mode: TaskMode = "auto"
     """Whether the task is a conversation or runs until the work is done; `auto`: the agent decides."""
@@ -147,7 +147,7 @@ class TaskBudget(Wire, frozen=True, kw_only=True):
 
 
 class TaskActivity(Wire, frozen=True, kw_only=True):
-    """What the task does at the moment."""
+    """The work of the task at the moment."""
 
     status: TaskStatus
     """The state."""
@@ -176,7 +176,7 @@ class TaskActivity(Wire, frozen=True, kw_only=True):
 
 
 class TaskProgress(Wire, frozen=True, kw_only=True):
-    """What the task has done so far."""
+    """The work that the task has done so far."""
 
     step_count: int = 0
     """The number of turns."""
@@ -199,7 +199,7 @@ class TaskProgress(Wire, frozen=True, kw_only=True):
 
 
 class TaskOutcome(Wire, frozen=True, kw_only=True):
-    """How the task ended. An interrupted task has a `summary` and no more."""
+    """The end of the task. An interrupted task has a `summary` and no more."""
 
     stop_reason: TaskStopReason | None = None
     """Why it ended; null before."""

@@ -209,7 +209,7 @@ def stream_of(features: Sequence[Feature], model: ChatModel) -> StreamFunction:
 async def _apply_before_request(
     chain: Sequence[Feature], requests: list[ModelRequest], cancel: CancelSignal
 ) -> ReplyEnd | None:
-    """Extend `given`, the requests that the features received.
+    """Extend `requests`, those that the features received.
 
     Returns the end of the reply if no call is to be made.
     """
@@ -228,7 +228,7 @@ async def _apply_before_request(
 async def _apply_after_reply(
     chain: Sequence[Feature], requests: list[ModelRequest], end: ReplyEnd, cancel: CancelSignal
 ) -> ReplyEnd | RepeatRequest:
-    """The end of the reply. If the call is repeated, `given` ends with the request of the feature that asked for it."""
+    """The end of the reply. If the call is repeated, `requests` ends with that of the feature that asked for it."""
     sent = requests[-1]
     for index in reversed(range(len(requests) - 1)):
         outcome = await chain[index].after_reply(requests[index], sent, end, cancel)
