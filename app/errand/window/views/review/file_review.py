@@ -87,8 +87,8 @@ class FileReviewView(QWidget):
         store.diff_loaded.connect(self._on_diff_loaded)
         head.patch_requested.connect(lambda: store.load_patch(self.path, self._step))
         head.open_requested.connect(self.open_file)
-        head.undo_requested.connect(lambda: store.undo(self.path, self._step))
-        head.redo_requested.connect(lambda: store.redo(self.path, self._step))
+        head.undo_requested.connect(lambda: store.history.undo(self.path, self._step))
+        head.redo_requested.connect(lambda: store.history.redo(self.path, self._step))
         head.hunk_redo_requested.connect(self._on_redo_hunk)
         self.diff.hunk_changed.connect(self._show_position)
         self.diff.undo_requested.connect(self._on_undo_hunk)
@@ -129,10 +129,10 @@ class FileReviewView(QWidget):
             self.diff.go_to_last()
 
     def _on_undo_hunk(self, hunk: DiffHunk) -> None:
-        self._store.undo(self.path, hunk=hunk.id)
+        self._store.history.undo(self.path, hunk=hunk.id)
 
     def _on_redo_hunk(self, change_id: str) -> None:
-        self._store.redo(self.path, hunk=change_id)
+        self._store.history.redo(self.path, hunk=change_id)
 
     def _on_menu_opening(self, menu: QMenu) -> None:
         menu.addAction(self._theme.icon("external-link"), tr("Open in editor")).triggered.connect(self.open_file)

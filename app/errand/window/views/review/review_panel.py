@@ -108,22 +108,23 @@ class ReviewPanelView(QWidget):
         set_vbox(self, self.head, fill(self._stack), self.banner, foot, spacing=0)
 
     def _connect(self) -> None:
-        store, head = self._store, self.head
+        store, history, head = self._store, self._store.history, self.head
         store.changed.connect(self._on_changed)
-        store.conflicted.connect(self._on_conflicted)
         store.failed.connect(self._on_failed)
-        store.hinted.connect(self._on_hinted)
-        store.done.connect(self.banner.hide)
+        history.conflicted.connect(self._on_conflicted)
+        history.failed.connect(self._on_failed)
+        history.hinted.connect(self._on_hinted)
+        history.done.connect(self.banner.hide)
         store.patch_loaded.connect(self._on_patch_loaded)
-        self.banner.action_clicked.connect(store.overwrite)
+        self.banner.action_clicked.connect(history.overwrite)
         head.closed.connect(self.closed)
         head.layout_chosen.connect(self._on_layout_chosen)
         head.maximize_toggled.connect(lambda: self.set_maximized(not self.is_maximized))
         head.task_chosen.connect(store.choose)
         head.step_chosen.connect(self._show_files)
         head.patch_requested.connect(lambda: store.load_patch(None, head.step))
-        head.undo_requested.connect(lambda: store.undo(step=head.step))
-        head.redo_requested.connect(lambda: store.redo(step=head.step))
+        head.undo_requested.connect(lambda: history.undo(step=head.step))
+        head.redo_requested.connect(lambda: history.redo(step=head.step))
         self.file.failed.connect(self._on_failed)
         self._split.splitterMoved.connect(self._on_list_sized)
         self.files.chosen.connect(self._on_file_chosen)
@@ -133,8 +134,8 @@ class ReviewPanelView(QWidget):
         """J, K and those of undo and redo only with the focus in the panel; F7 also while a message is written."""
         inside = Qt.ShortcutContext.WidgetWithChildrenShortcut
         for standard, act in (
-            (QKeySequence.StandardKey.Undo, self._store.take_back),
-            (QKeySequence.StandardKey.Redo, self._store.repeat),
+            (QKeySequence.StandardKey.Undo, self._store.history.take_back),
+            (QKeySequence.StandardKey.Redo, self._store.history.repeat),
         ):
             shortcut = QShortcut(self)
             shortcut.setKeys(standard)
