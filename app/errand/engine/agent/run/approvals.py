@@ -54,6 +54,9 @@ class Approvals(Feature):
     ) -> None:
         self._context = context
         self._state = context.state
+        # What was asked for stays as it is while the task runs.
+        request = context.state.task.request
+        self._workspace, self._network_mode = request.workspace, request.network
         self._tools = tools
         self._grants = grants
         self._private = private
@@ -121,18 +124,18 @@ class Approvals(Feature):
 
     def _network(self, access: Access, *, by_person: bool) -> CommandNetwork:
         """`by_person`: a person allowed this command, now or by a grant. Only a sandbox holds the network."""
-        if not self._has_sandbox or access.command is None or self._state.task.request.network == "on":
+        if not self._has_sandbox or access.command is None or self._network_mode == "on":
             return "none"
         if not needs_network(access.command):
             return "none"
-        return "open" if by_person and self._state.task.request.network == "asked" else "missing"
+        return "open" if by_person and self._network_mode == "asked" else "missing"
 
     def _bounds(self, access: Access) -> str:
         if access.command is None:
             return ""
         if not self._has_sandbox:
             return self._sandbox
-        has_network = self._state.task.request.network == "on" or self._network(access, by_person=True) == "open"
+        has_network = self._network_mode == "on" or self._network(access, by_person=True) == "open"
         return f"{self._sandbox}, {'with' if has_network else 'without'} the network"
 
     async def _judged(self, pending: PendingCall) -> tuple[Access, Decision]:
@@ -150,7 +153,7 @@ class Approvals(Feature):
             mode, granted, denied = terms = self._terms(tool)
             check = partial(self._judge(mode, denied), access, granted)
             try:
-                decision = await in_workspace(Path(self._state.task.request.workspace), check, CHECK_S)
+                decision = await in_workspace(Path(self._workspace), check, CHECK_S)
             except FolderNotAnswering:
                 decision = unchecked(mode, _NOT_CHECKED)
             if terms == self._terms(tool):
@@ -162,7 +165,7 @@ class Approvals(Feature):
         return task.options.approve, self._grants.granted(*about), self._grants.denied(*about)
 
     def _judge(self, mode: ApproveMode, denied: frozenset[GrantedCall]) -> Judge:
-        workspace = Path(self._state.task.request.workspace)
+        workspace = Path(self._workspace)
 
         def judge(access: Access, granted: frozenset[GrantedCall]) -> Decision:
             return decide(access, workspace, mode, granted, self._private, denied=denied)
@@ -170,7 +173,7 @@ class Approvals(Feature):
         return judge
 
     async def _offers(self, tool: str, access: Access, decision: Decision) -> tuple[GrantOffer, ...]:
-        workspace, (mode, _, denied) = self._state.task.request.workspace, self._terms(tool)
+        workspace, (mode, _, denied) = self._workspace, self._terms(tool)
         make = partial(offers_for, access, decision, workspace, self._judge(mode, denied))
         try:
             return await in_workspace(Path(workspace), make, CHECK_S)
@@ -216,7 +219,7 @@ class Approvals(Feature):
         shown_offers = ask.approval.offers if ask.approval is not None else ()
         if ask.remember == "once" or ask.offer >= len(shown_offers) or shown_offers[ask.offer] not in offers:
             return
-        scope_ids = {"conversation": ask.conversation_id, "workspace": self._state.task.request.workspace, "user": ""}
+        scope_ids = {"conversation": ask.conversation_id, "workspace": self._workspace, "user": ""}
         now = ask.answered_at or datetime.now(UTC)
         for offered in shown_offers[ask.offer].calls:
             # For the user it holds in every workspace.
