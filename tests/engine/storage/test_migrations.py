@@ -200,6 +200,7 @@ async def test_tasks_and_their_events_get_groups(database_url: str, tmp_path: Pa
             ("UPDATE events SET body = :body WHERE sequence = 1", flat_event),
         ):
             await execute(database, statement, {"body": to_json(body)})
+        await execute(database, "INSERT INTO commands VALUES ('client', '1', 'task/stop', '{}', '2026')")
         await execute(database, "UPDATE alembic_version SET version_num = '0015'")
     finally:
         await database.close()
@@ -207,6 +208,7 @@ async def test_tasks_and_their_events_get_groups(database_url: str, tmp_path: Pa
     try:
         assert (await database.tasks.get("t1"), await database.tasks.get("t2")) == (TASK, stored)
         assert await database.events.after(0) == log
+        assert await execute(database, "SELECT * FROM commands") == [], "their results have tasks too"
     finally:
         await database.close()
 
