@@ -25,13 +25,13 @@ def _share() -> list[tuple[str, Sequence[str]]]:
         "share/zsh/site-functions/_errand": script("zsh"),
         "share/fish/vendor_completions.d/errand.fish": script("fish"),
     }
-    places: list[tuple[str, Sequence[str]]] = []
+    data_files: list[tuple[str, Sequence[str]]] = []
     for name, text in files.items():
         file = _MADE / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
-        places.append((str(Path(name).parent), [str(file.relative_to(_HERE))]))
-    return places
+        data_files.append((str(Path(name).parent), [str(file.relative_to(_HERE))]))
+    return data_files
 
 
 def _compile_catalogues() -> None:

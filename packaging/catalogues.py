@@ -70,8 +70,8 @@ def _texts_in(code: ast.Module) -> Iterator[str | tuple[str, str]]:
 
 def _literals(values: Iterable[ast.expr]) -> Iterator[str]:
     """The texts of expressions such as `"read" if is_read else "listed"`."""
-    whole = (value for value in values if not isinstance(value, ast.JoinedStr))
-    for part in (part for value in whole for part in ast.walk(value)):
+    plain_values = (value for value in values if not isinstance(value, ast.JoinedStr))
+    for part in (part for value in plain_values for part in ast.walk(value)):
         if isinstance(part, ast.Constant) and isinstance(part.value, str):
             yield part.value
 

@@ -26,7 +26,7 @@ class _Array(Protocol):
 
 
 class _Helper(Protocol):
-    """What is used of `onnx.helper`; what it makes is handed on as it is."""
+    """The part of `onnx.helper` that is used; what it makes is handed on as it is."""
 
     def make_tensor(self, name: str, kind: int, dims: Sequence[int], vals: Sequence[float]) -> object: ...
     def make_node(
@@ -97,11 +97,11 @@ class _Graph:
 
 def _embeddings(graph: _Graph) -> str:
     tokens = graph.op("Slice", graph.op("Shape", "input_ids"), graph.integers(1), graph.integers(2))
-    places = graph.weight("embeddings.position_embeddings.weight")
-    place = graph.op("Slice", places, graph.integers(0), tokens, graph.integers(0))
+    position_weights = graph.weight("embeddings.position_embeddings.weight")
+    position = graph.op("Slice", position_weights, graph.integers(0), tokens, graph.integers(0))
     word = graph.op("Gather", graph.weight("embeddings.word_embeddings.weight"), "input_ids")
     kind = graph.op("Gather", graph.weight("embeddings.token_type_embeddings.weight"), "token_type_ids")
-    return graph.normalized(graph.op("Add", graph.op("Add", word, kind), place), "embeddings.LayerNorm")
+    return graph.normalized(graph.op("Add", graph.op("Add", word, kind), position), "embeddings.LayerNorm")
 
 
 def _attention_bias(graph: _Graph) -> str:

@@ -1,7 +1,7 @@
 """The check of names and docstrings: what says nothing to a newcomer fails. Run by `make lint`.
 
-Constants that are superlatives, such as `_MOST_FILES`, fail everywhere; vague local names, such as `found`, and
-docstrings that are fragments, such as "Of all rows.", in `app/`.
+Constants that are superlatives, such as `_MOST_FILES`, vague local names, such as `found`, and docstrings that are
+fragments, such as "Of all rows.".
 """
 
 import ast
@@ -37,7 +37,7 @@ def main() -> int:
         ["git", "ls-files", "-co", "--exclude-standard", "*.py"], capture_output=True, text=True, check=True
     )
     files = [Path(name) for name in listed.stdout.split() if Path(name).exists()]
-    faults = [f"{file}:{line} {text}  {ADVICE[kind]}" for file in files for line, kind, text in faults_of(file)]
+    faults = [f"{file}:{line} {text}  {ADVICE[kind]}" for file in files for line, kind, text in sorted(faults_of(file))]
     for fault in faults:
         sys.stdout.write(f"{fault}\n")
     return 1 if faults else 0
@@ -45,15 +45,14 @@ def main() -> int:
 
 def faults_of(file: Path) -> Iterator[tuple[int, str, str]]:
     """Yield the line, the kind and the text of each name or docstring that has to be changed."""
-    is_of_app = file.is_relative_to("app")
-    checks_names = is_of_app and not any(file.is_relative_to(Path("app/errand") / package) for package in NAMES_TO_MEND)
+    checks_names = not any(file.is_relative_to(Path("app/errand") / package) for package in NAMES_TO_MEND)
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             if VAGUE_CONSTANT.fullmatch(node.id):
                 yield node.lineno, "constant", node.id
             elif checks_names and node.id.lstrip("_") in VAGUE_NAMES:
                 yield node.lineno, "name", node.id
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and is_of_app:
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             docstring = ast.get_docstring(node) or ""
             if FRAGMENT.match(docstring):
                 yield node.lineno, "docstring", f"“{docstring.splitlines()[0]}”"

@@ -210,9 +210,9 @@ async def _take_company(album: _Album) -> None:
     person = album.person
     agents = person.front.store.agents
     for new in (NewAgent("coder", color="teal"), NewAgent("researcher", "Reader", color="violet")):
-        known = len(agents.all)
+        agent_count = len(agents.all)
         agents.add(person.front.store.conversation_id or "", new)
-        await person.until(lambda known=known: len(agents.all) > known)
+        await person.until(lambda agent_count=agent_count: len(agents.all) > agent_count)
     await album.take("agents")
     for name, open_, kind in (
         ("add-agent", partial(person.window.commands.trigger, "add_agent"), AddAgentDialog),

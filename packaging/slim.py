@@ -23,7 +23,8 @@ _QT_PLUGINS = (
 _QT_NEEDLESS_PLUGINS = ("qeglfs", "qlinuxfb", "qminimal", "qvkkhrdisplay", "qvnc", "qtvirtualkeyboard", "qpdf")
 _QT_FOLDERS = ("include", "doc", "glue", "typesystems", "Qt/qml", "Qt/metatypes", "Qt/libexec")
 # Qt's own texts stay in the languages that Errand has.
-_QT_TEXTS = frozenset(f"qtbase_{one.name}.qm" for one in (Path(__file__).parents[1] / "resources" / "locale").iterdir())
+_LOCALE = Path(__file__).parents[1] / "resources" / "locale"
+_QT_TEXTS = frozenset(f"qtbase_{folder.name}.qm" for folder in _LOCALE.iterdir())
 _QT_PROGRAMS = (
     *("assistant", "designer", "linguist", "lrelease", "lupdate", "rcc", "uic", "balsam", "balsamui", "svgtoqml"),
     *("qmlformat", "qmllint", "qmlls", "qmlcachegen", "qmlimportscanner", "qmltyperegistrar", "qsb", "deploy_lib"),
@@ -42,31 +43,33 @@ def needless(site: Path) -> Iterator[Path]:
     if qt.is_dir():
         yield from _of_qt(qt)
     services = site / "botocore" / "data"
-    yield from (one for one in _listed(services) if one.is_dir() and not one.name.startswith(_AWS_SERVICES))
+    yield from (path for path in _listed(services) if path.is_dir() and not path.name.startswith(_AWS_SERVICES))
     yield from (site / name for name in _OTHERS if (site / name).exists())
     for name in _SELDOM_IMPORTED:
-        yield from (one for one in (site / name).rglob("__pycache__") if one.is_dir())
+        yield from (path for path in (site / name).rglob("__pycache__") if path.is_dir())
 
 
 def _of_qt(qt: Path) -> Iterator[Path]:
-    kept = {f"Qt{name}" for name in _QT_MODULES}
-    yield from (one for one in qt.glob("Qt*.abi3.so") if one.name.partition(".")[0] not in kept)
-    yield from (one for one in qt.glob("Qt*.pyd") if one.stem not in kept)
+    module_names = {f"Qt{name}" for name in _QT_MODULES}
+    yield from (path for path in qt.glob("Qt*.abi3.so") if path.name.partition(".")[0] not in module_names)
+    yield from (path for path in qt.glob("Qt*.pyd") if path.stem not in module_names)
     yield from (qt / name for name in _QT_FOLDERS if (qt / name).exists())
-    yield from (one for one in _listed(qt) if one.is_file() and one.stem in _QT_PROGRAMS)
+    yield from (path for path in _listed(qt) if path.is_file() and path.stem in _QT_PROGRAMS)
     for folder in (qt / "Qt" / "translations", qt / "translations"):
-        yield from (one for one in _listed(folder) if one.name not in _QT_TEXTS)
+        yield from (path for path in _listed(folder) if path.name not in _QT_TEXTS)
     libraries = {f"Qt6{name}" for name in (*_QT_MODULES, *_QT_LIBRARIES)}
-    for one in (*qt.glob("Qt/lib/libQt6*"), *qt.glob("Qt6*.dll")):
-        if one.name.partition(".")[0].removeprefix("lib") not in libraries:
-            yield one
+    for path in (*qt.glob("Qt/lib/libQt6*"), *qt.glob("Qt6*.dll")):
+        if path.name.partition(".")[0].removeprefix("lib") not in libraries:
+            yield path
     frameworks = {f"Qt{name}" for name in (*_QT_MODULES, *_QT_LIBRARIES)}
-    yield from (one for one in qt.glob("Qt/lib/Qt*.framework") if one.stem not in frameworks)
+    yield from (path for path in qt.glob("Qt/lib/Qt*.framework") if path.stem not in frameworks)
     for folder in (*_listed(qt / "Qt" / "plugins"), *_listed(qt / "plugins")):
         if folder.name not in _QT_PLUGINS:
             yield folder
         else:
-            yield from (one for one in _listed(folder) if one.name.removeprefix("lib").startswith(_QT_NEEDLESS_PLUGINS))
+            yield from (
+                path for path in _listed(folder) if path.name.removeprefix("lib").startswith(_QT_NEEDLESS_PLUGINS)
+            )
 
 
 def remove(paths: Iterable[Path]) -> int:
@@ -75,7 +78,9 @@ def remove(paths: Iterable[Path]) -> int:
     for path in paths:
         if not path.exists():
             continue  # it was in a folder that is gone
-        freed += sum(one.stat().st_size for one in (path, *path.rglob("*")) if one.is_file() and not one.is_symlink())
+        freed += sum(
+            file.stat().st_size for file in (path, *path.rglob("*")) if file.is_file() and not file.is_symlink()
+        )
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
         else:

@@ -10,7 +10,7 @@ from errand.protocol.base import JsonObject, JsonValue
 
 
 def tools_page(intro: str) -> str:
-    """docs/tools.md: the introduction, then every tool with its arguments and how its calls are shown."""
+    """docs/tools.md: the introduction, then every tool with its arguments and how its calls are display."""
     parts = [intro, "## Tools that act", *(_tool(tool.name, tool.description, tool.parameters) for tool in TOOLS)]
     parts += ["## Tools that control a task"]
     parts += (_tool(tool.name, tool.description, tool.parameters) for tool in CONTROL_TOOLS)
@@ -52,10 +52,10 @@ def _calls(name: str, fields: dict[str, JsonObject]) -> Iterator[str]:
     assert isinstance(actions, list)
     for action in actions or [None]:
         arguments = placeholders if action is None else placeholders | {"action": action}
-        shown = display_of(name, arguments)
+        display = display_of(name, arguments)
         call = f"`{name}`" if action is None else f"`{action}`"
-        target = f" `{shown.target}`" if shown.target else ""
-        yield f"| {call} | {shown.running}{target} | {shown.done}{target} | {shown.icon.replace('_', ' ')} |"
+        target = f" `{display.target}`" if display.target else ""
+        yield f"| {call} | {display.running}{target} | {display.done}{target} | {display.icon.replace('_', ' ')} |"
 
 
 def _json(value: JsonValue) -> str:

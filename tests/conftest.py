@@ -96,7 +96,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if len(_seconds) <= _MAX_FILES:
         return
     terminalreporter.section(f"slowest {_MAX_FILES} files")
-    for file, seconds in sorted(_seconds.items(), key=lambda one: -one[1])[:_MAX_FILES]:
+    for file, seconds in sorted(_seconds.items(), key=lambda entry: -entry[1])[:_MAX_FILES]:
         terminalreporter.write_line(f"{seconds:.2f}s {file}")
 
 
@@ -202,7 +202,7 @@ def empty_tables(postgres: PostgresServer) -> str:
 
 @pytest.fixture(autouse=True)
 def records_on(request: pytest.FixtureRequest) -> Generator[None]:
-    """Where new data directories keep their records; see `on_both`."""
+    """Choose where new data directories keep their records; see `on_both`."""
     if getattr(request, "param", USUAL) == "sqlite":
         yield
         return

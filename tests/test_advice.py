@@ -1,4 +1,4 @@
-"""What texts tell people to type, to set or to open is there: commands, options, settings, their pages, and files."""
+"""Commands, options, settings, pages and files that texts tell people to type, to set or to open exist."""
 
 import ast
 import re
@@ -106,13 +106,13 @@ def _wrong_commands(text: str) -> Iterator[str]:
             yield f"errand {name}"
             continue
         command = _ENTRIES[name].load()
-        actions = {one for action in command.actions for one in action.names} | _VERBS
+        actions = {verb for action in command.actions for verb in action.names} | _VERBS
         word = re.match(r" ([a-z][a-z-]*)\b(?![|/{])", rest)
         if command.actions and not command.takes_others and word and word[1] not in actions:
             yield f"errand {name} {word[1]}"
-        known = {part.name for part in _ENTRIES[name].described()} | {"--help"}
+        options = {part.name for part in _ENTRIES[name].described()} | {"--help"}
         if name not in _OWN_OPTIONS:
-            yield from (f"errand {name} {option}" for option in _OPTION.findall(rest) if option not in known)
+            yield from (f"errand {name} {option}" for option in _OPTION.findall(rest) if option not in options)
 
 
 def _wrong_options(text: str) -> Iterator[str]:
@@ -133,7 +133,9 @@ def _wrong_settings(text: str) -> Iterator[str]:
 
 def _wrong_pages(text: str) -> Iterator[str]:
     for match in _PAGE.finditer(text):
-        if (title := match[1] or match[2]) not in PAGE_TITLES and not any(one.startswith(title) for one in PAGE_TITLES):
+        if (title := match[1] or match[2]) not in PAGE_TITLES and not any(
+            page_title.startswith(title) for page_title in PAGE_TITLES
+        ):
             yield f"page {title}"
 
 
@@ -158,10 +160,10 @@ def _wrong_files(text: str, folder: Path = _CHECKOUT) -> Iterator[str]:
 
 def test_every_file_that_a_page_names_is_there() -> None:
     wrong = [
-        f"{page.relative_to(_CHECKOUT)}: {one}"
+        f"{page.relative_to(_CHECKOUT)}: {mention}"
         for page in _PAGES
         for text in _texts(page)
-        for one in _wrong_files(text, page.parent)
+        for mention in _wrong_files(text, page.parent)
     ]
     assert wrong == []
 
@@ -169,17 +171,17 @@ def test_every_file_that_a_page_names_is_there() -> None:
 @pytest.mark.parametrize("files", [_SOURCES, _PAGES], ids=["sources", "pages"])
 def test_every_command_setting_and_page_that_a_text_names_is_there(files: list[Path]) -> None:
     wrong = [
-        f"{file.relative_to(_CHECKOUT)}: {one}"
+        f"{file.relative_to(_CHECKOUT)}: {mention}"
         for file in files
         for text in _texts(file)
-        for one in (*_wrong_commands(text), *_wrong_settings(text), *_wrong_pages(text))
+        for mention in (*_wrong_commands(text), *_wrong_settings(text), *_wrong_pages(text))
     ]
     assert files and wrong == []
 
 
 def test_every_option_that_a_text_names_is_one_of_a_command() -> None:
     own = [file for file in _SOURCES if not any(part in file.as_posix() for part in _ABOUT_OTHERS)]
-    wrong = [f"{file.name}: {one}" for file in own for text in _texts(file) for one in _wrong_options(text)]
+    wrong = [f"{file.name}: {mention}" for file in own for text in _texts(file) for mention in _wrong_options(text)]
     assert wrong == []
 
 

@@ -57,13 +57,13 @@ def test_long_turns_are_the_same_each_time_and_keep_what_answers(split: Split) -
     histories = all_histories()
     joined = long_turns(histories, split)
     assert joined == long_turns(histories, split)
-    said = {one.id: one.text for one in joined.entries}
-    texts = {(history.name, one.id): one.text for history in histories for one in history.entries}
-    before = [(history.name, one) for history in histories if history.split == split for one in history.questions]
+    joined_texts = {entry.id: entry.text for entry in joined.entries}
+    texts = {(history.name, entry.id): entry.text for history in histories for entry in history.entries}
+    before = [(history.name, old) for history in histories if history.split == split for old in history.questions]
     for (name, old), new in zip(before, joined.questions, strict=True):
         answers = [texts[name, gold] for gold in old.gold]
-        assert all(any(answer in said[gold] for gold in new.gold) for answer in answers)
-    assert all(len(one.text.split()) >= 120 for one in joined.entries if one.role == "agent")
+        assert all(any(answer in joined_texts[gold] for gold in new.gold) for answer in answers)
+    assert all(len(entry.text.split()) >= 120 for entry in joined.entries if entry.role == "agent")
 
 
 def test_a_file_stays_readable_in_a_diff() -> None:

@@ -56,8 +56,10 @@ def test_constants_that_are_superlatives_are_refused_everywhere(repository: Path
     assert (code, faults) == (1, [f"{name}:1 _MOST_FILES", f"{name}:2 _LONGEST"])
 
 
-def test_tests_may_use_short_names(repository: Path) -> None:
-    assert _check(repository, "tests/test_new.py", 'found = 1\ndef f():\n    """Of all."""\n') == (0, [])
+def test_names_and_docstrings_of_tests_are_checked_too(repository: Path) -> None:
+    code, faults = _check(repository, "tests/test_new.py", 'found = 1\ndef f():\n    """Of all."""\n')
+
+    assert (code, faults) == (1, ["tests/test_new.py:1 found", "tests/test_new.py:2 “Of all.”"])
 
 
 def test_what_reads_well_passes(repository: Path) -> None:

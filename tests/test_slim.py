@@ -1,4 +1,4 @@
-"""What is removed from the libraries, in a copy of a folder of them."""
+"""Removal of unused parts from the libraries, in a copy of a folder of them."""
 
 import subprocess
 import sys

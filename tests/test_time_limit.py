@@ -19,8 +19,8 @@ async def wait_for_the_answer() -> None:
 
 
 def test_a_coroutine_that_waits_for_nothing_is_named_with_its_callers() -> None:
-    words = r"(?s)in wait_for_the_answer.* in forget_to_answer"
-    with pytest.raises(pytest.fail.Exception, match=words), time_limit(_SOON_S):
+    pattern = r"(?s)in wait_for_the_answer.* in forget_to_answer"
+    with pytest.raises(pytest.fail.Exception, match=pattern), time_limit(_SOON_S):
         asyncio.run(wait_for_the_answer())
 
 

@@ -54,8 +54,8 @@ def _name(call: ast.Call) -> str:
 
 def _is_text(value: str) -> bool:
     """True for words of a sentence or a label: a capital with small letters, or several words."""
-    words = value.split()
-    return bool(words) and (value[0].isupper() or len(words) > 1) and any(letter.islower() for letter in value)
+    parts = value.split()
+    return bool(parts) and (value[0].isupper() or len(parts) > 1) and any(letter.islower() for letter in value)
 
 
 def _bare(node: ast.expr) -> Iterator[str]:
@@ -79,12 +79,12 @@ def _bare(node: ast.expr) -> Iterator[str]:
 
 def _untranslated() -> Iterator[str]:
     for file in sorted(_WINDOW.rglob("*.py")):
-        place = file.relative_to(_WINDOW).as_posix()
+        source_path = file.relative_to(_WINDOW).as_posix()
         for call in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(call, ast.Call) and _name(call) in _SINKS:
                 for text in (text for argument in call.args for text in _bare(argument)):
                     if _is_text(text) and text.strip() not in _NO_TEXTS:
-                        yield f"{place}:{call.lineno}: {text}"
+                        yield f"{source_path}:{call.lineno}: {text}"
 
 
 def test_each_text_of_the_window_can_be_translated() -> None:
@@ -93,7 +93,7 @@ def test_each_text_of_the_window_can_be_translated() -> None:
 
 def test_names_of_colours_and_marks_are_not_translated() -> None:
     """Translated, they are no names: `LinePart(text, colour)`, and sets of marks of results."""
-    found: list[str] = []
+    translated: list[str] = []
     for file in sorted(_WINDOW.rglob("*.py")):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             match node:
@@ -104,5 +104,5 @@ def test_names_of_colours_and_marks_are_not_translated() -> None:
                 case _:
                     continue
             if any(isinstance(name, ast.Call) and _name(name) == "tr" for name in names):
-                found.append(f"{file.relative_to(_WINDOW).as_posix()}:{node.lineno}")
-    assert found == []
+                translated.append(f"{file.relative_to(_WINDOW).as_posix()}:{node.lineno}")
+    assert translated == []

@@ -20,7 +20,7 @@ class Campaign:
     figures: dict[str, float] = field(default_factory=dict[str, float])
 
     def rounds(self, short: int, long: int) -> int:
-        """How often to repeat an attack."""
+        """Return how often to repeat an attack."""
         return long if self.is_long else short
 
     def random(self, attack: str) -> random.Random:

@@ -101,16 +101,16 @@ async def test_no_client_follows_a_server_that_sends_it_elsewhere(tmp_path: Path
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
 async def test_no_look_for_models_follows_a_server_that_sends_it_elsewhere(tmp_path: Path, status: int) -> None:
     async with Thief() as thief, redirecting_to(thief, status) as address:
-        known = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": address, "ERRAND_PROXY_API_KEY": KEY}
-        keys = KeyStore(tmp_path / "keys", known | dict.fromkeys(NO_LOCAL_SERVERS, address), lambda: None)
+        environment = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": address, "ERRAND_PROXY_API_KEY": KEY}
+        keys = KeyStore(tmp_path / "keys", environment | dict.fromkeys(NO_LOCAL_SERVERS, address), lambda: None)
         models = ModelRouter(keys, tmp_path, RetryPolicy(attempts=1), lambda: SettingValues(proxy_url=address))
-        found = await models.available.list(refresh=True, fetch=True)
+        listing = await models.available.list(refresh=True, fetch=True)
         server = Provider("own", "Own", "openai_compatible", base_url=f"{address}/v1", own=True)
         answer = await models.available.probe(server, KEY)
         await models.close()
     assert thief.headers == []
-    assert {row.name for row in found.providers if row.list_error} == {"openai", "proxy"}
-    assert not any(row.ready for row in found.providers if row.local)
+    assert {row.name for row in listing.providers if row.list_error} == {"openai", "proxy"}
+    assert not any(row.ready for row in listing.providers if row.local)
     assert answer.models is None and "sends callers on" in answer.text
 
 

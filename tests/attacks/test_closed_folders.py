@@ -33,8 +33,8 @@ def no_superuser() -> Generator[None]:
 @pytest.fixture
 def folder() -> Generator[Path]:
     """A folder with closed folders, one that only lists names, and a file that cannot be read."""
-    with tempfile.TemporaryDirectory() as place:
-        root = Path(place)
+    with tempfile.TemporaryDirectory() as directory:
+        root = Path(directory)
         for name in ("closed", "names", ".agents/skills/closed", ".agents/skills/good", ".git"):
             (root / name).mkdir(parents=True)
         for name in ("open", "secret", "closed/file", "names/file"):
@@ -58,9 +58,9 @@ def test_what_may_not_be_looked_at_is_left_out_and_the_rest_is_found(folder: Pat
         parts = {part.name: part for part in read_parts(occasion)}
         listed = list_files(folder, "", "", lambda: False, keep_all).lines
         below = list_files(folder, "", "**", lambda: False, keep_all).lines
-        found = search(folder, "", "needle", True, "", lambda: False, keep_all).lines
+        matches = search(folder, "", "needle", True, "", lambda: False, keep_all).lines
     assert listed == [".agents/", ".git/", "closed/", "names/", "open", "secret"]
     assert "names/file" in below and "closed/file" not in below
-    assert found == ["open:1: needle"]
+    assert matches == ["open:1: needle"]
     assert list(parts) == ["role", "rules", "skills", "workspace"]
     assert parts["skills"].sources == (str(folder / ".agents" / "skills" / "good" / "SKILL.md"),)

@@ -64,9 +64,9 @@ ANSWERS: dict[str, Answer] = {
     "an error after text": lambda key: stream(delta(content="Well, "), f'{{"error":"{key}"}}'),
     "no chunk at all": lambda key: stream(f'{{"choices": "{key}'),
     "its text": lambda key: stream(delta(content=f"It is {key}."), delta("stop")),
-    "its text, letter by letter": lambda key: stream(*(delta(content=one) for one in f"Is {key}"), delta("stop")),
+    "its text, letter by letter": lambda key: stream(*(delta(content=letter) for letter in f"Is {key}"), delta("stop")),
     "its thinking": lambda key: stream(
-        *(delta(reasoning_content=one) for one in key), delta(content="Well."), delta("stop")
+        *(delta(reasoning_content=letter) for letter in key), delta(content="Well."), delta("stop")
     ),
     "its arguments": lambda key: stream(call(json.dumps({"command": f"echo {key}"}))),
     "its arguments, escaped": lambda key: stream(call('{"command":"' + key.replace('"', '\\"') + '"}')),
@@ -109,37 +109,39 @@ def _plain(text: str) -> str:
 
 
 def leaks(engine: EngineParts, *texts: bytes) -> list[str]:
-    """Where the key occurs: in files of the data directory, events, deltas, or one of these texts."""
-    found = [
+    """Return where the key occurs: in files of the data directory, events, deltas, or one of these texts."""
+    occurrences = [
         f"{path.name}: {form}"
         for path in engine.services.paths.home.rglob("*")
         if path.is_file()
         for form in written(path.read_bytes())
     ]
     for seen in (*engine.watcher.events, *engine.watcher.deltas):
-        found += [f"{type(seen).__name__}: {form}" for form in written(msgspec.json.encode(seen))]
-    return found + [form for text in texts for form in written(text)]
+        occurrences += [f"{type(seen).__name__}: {form}" for form in written(msgspec.json.encode(seen))]
+    return occurrences + [form for text in texts for form in written(text)]
 
 
-@pytest.mark.parametrize("place", ANSWERS)
-async def test_a_key_that_a_server_quotes_is_found_nowhere(tmp_path: Path, place: str, campaign: Campaign) -> None:
-    forms = campaign.random(f"echo {place}").sample(sorted(FORMS), campaign.rounds(3, len(FORMS)))
+@pytest.mark.parametrize("answer_kind", ANSWERS)
+async def test_a_key_that_a_server_quotes_is_found_nowhere(
+    tmp_path: Path, answer_kind: str, campaign: Campaign
+) -> None:
+    forms = campaign.random(f"echo {answer_kind}").sample(sorted(FORMS), campaign.rounds(3, len(FORMS)))
     current = [FORMS["plain"](KEY)]
     async with (
-        serving(lambda: ANSWERS[place](current[0])) as url,
+        serving(lambda: ANSWERS[answer_kind](current[0])) as url,
         engine_parts(tmp_path, ModelServer(), ONCE) as engine,
     ):
         keys = engine.services.keys
         for number, form in enumerate(forms):
             current[0] = FORMS[form](KEY)
             campaign.count("answers that quote the key")
-            given = KEY if number % 2 else None  # for this run only, or stored
-            await (keys.remove("openai_compatible") if given else keys.set("openai_compatible", KEY))
+            run_key = KEY if number % 2 else None  # for this run only, or stored
+            await (keys.remove("openai_compatible") if run_key else keys.set("openai_compatible", KEY))
             params = TaskStartParams(
                 prompt="go",
                 model="openai_compatible/m",
                 api_base=url,
-                api_key=given,
+                api_key=run_key,
                 approve="never",
                 max_turns=1,
                 workspace=str(engine.workspace),
@@ -179,21 +181,21 @@ async def test_no_way_to_a_model_tells_the_key(tmp_path: Path, model_id: str) ->
         for answer in answers:
             for form in ("plain", "JSON in escapes", "an address"):
                 current[0] = answer(FORMS[form](KEY))
-                told = repr(await collect(model, request_for(model_id)))
-                assert list(written(told.encode())) == [], told
+                events_text = repr(await collect(model, request_for(model_id)))
+                assert list(written(events_text.encode())) == [], events_text
         await models.close()
 
 
 async def test_a_proxys_reply_is_told_without_the_token_however_it_is_cut(tmp_path: Path) -> None:
     block: JsonObject = {"type": "block_start", "index": 0, "kind": "text", "id": "", "name": ""}
-    pieces: list[JsonObject] = [{"type": "block_delta", "index": 0, "delta": one} for one in f"It is {KEY}"]
+    pieces: list[JsonObject] = [{"type": "block_delta", "index": 0, "delta": letter} for letter in f"It is {KEY}"]
     events: list[JsonObject] = [{"type": "start"}, block, *pieces]
     async with serving(lambda: stream(*events, end=False)) as url:
         keys = KeyStore(tmp_path / "keys", {"ERRAND_PROXY_API_KEY": KEY}, lambda: None)
         models = ModelRouter(keys, tmp_path, ONCE, lambda: SettingValues(proxy_url=url))
-        told = repr(await collect(models.open("proxy/openai/x"), request_for("proxy/openai/x")))
+        events_text = repr(await collect(models.open("proxy/openai/x"), request_for("proxy/openai/x")))
         await models.close()
-    assert "It is" in told and list(written(told.encode())) == []
+    assert "It is" in events_text and list(written(events_text.encode())) == []
 
 
 async def test_lists_of_models_and_tests_keep_and_tell_no_key(tmp_path: Path) -> None:

@@ -87,16 +87,16 @@ def _plausible(schema: JsonObject) -> JsonValue:
 
 @pytest.fixture
 async def context(tmp_path: Path) -> AsyncGenerator[ToolContext]:
-    made = make_tool_context(tmp_path)
-    (made.workspace / "loop").symlink_to("loop")
+    tool_context = make_tool_context(tmp_path)
+    (tool_context.workspace / "loop").symlink_to("loop")
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside" / "file").write_text("of somebody else", encoding="utf-8")
-    (made.workspace / "out").symlink_to(tmp_path / "outside")
-    (made.workspace / "a").write_text("text\n", encoding="utf-8")
-    os.mkfifo(made.workspace / "pipe")
-    yield made
-    await made.sessions.all.close()
-    assert await made.processes.end() == ()
+    (tool_context.workspace / "out").symlink_to(tmp_path / "outside")
+    (tool_context.workspace / "a").write_text("text\n", encoding="utf-8")
+    os.mkfifo(tool_context.workspace / "pipe")
+    yield tool_context
+    await tool_context.sessions.all.close()
+    assert await tool_context.processes.end() == ()
     assert (tmp_path / "outside" / "file").read_text(encoding="utf-8") == "of somebody else"
 
 

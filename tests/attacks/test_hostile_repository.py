@@ -106,8 +106,10 @@ async def test_tools_imports_and_exports_that_hang_cost_nobody_else(tmp_path: Pa
                 waiting.append(asyncio.create_task(export_json(services.database, services.paths, Redactor(), params)))
             hanging = await engine.start("read it")
             assert await completed(engine, tmp_path)
-            assert not any(one.done() for one in waiting)
-        assert all(isinstance(one, InvalidParams) for one in await asyncio.gather(*waiting, return_exceptions=True))
+            assert not any(attempt.done() for attempt in waiting)
+        assert all(
+            isinstance(attempt, InvalidParams) for attempt in await asyncio.gather(*waiting, return_exceptions=True)
+        )
         assert (await engine.watcher.end(hanging.id)).activity.status == "completed"
 
 
@@ -125,5 +127,7 @@ async def test_an_engine_starts_though_a_task_was_interrupted_where_nothing_answ
     with hanging_folder(engine.workspace):
         async with engine_parts(after, ModelServer(answer=lambda _: Reply(text="Hello."), port=port)) as again:
             assert await completed(again, tmp_path)
-            (left,) = [one for one in (await again.services.database.tasks.page(10)).tasks if one.id == task.id]
+            (left,) = [
+                listed for listed in (await again.services.database.tasks.page(10)).tasks if listed.id == task.id
+            ]
             assert left.activity.status == "interrupted"

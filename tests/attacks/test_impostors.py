@@ -58,10 +58,10 @@ class Impostor:
 
 @contextlib.asynccontextmanager
 async def impostor(answer: Callable[[bytes], bytes]) -> AsyncGenerator[Impostor]:
-    made = Impostor(answer)
-    async with serve(made.serve, "127.0.0.1", 0) as server:
-        made.port = next(iter(server.sockets)).getsockname()[1]
-        yield made
+    fake_engine = Impostor(answer)
+    async with serve(fake_engine.serve, "127.0.0.1", 0) as server:
+        fake_engine.port = next(iter(server.sockets)).getsockname()[1]
+        yield fake_engine
 
 
 def _says(result: object) -> Callable[[bytes], bytes]:
@@ -146,18 +146,22 @@ async def test_a_port_on_which_another_user_listens_is_not_called(own_errand: Er
     with _left_behind(own_errand, endpoint):
         done = await own_errand.run("tasks", variables=_AS_PERSON)
     listener.kill()
-    told, _ = await listener.communicate()
-    assert (done.code, told) == (1, b"")
+    received, _ = await listener.communicate()
+    assert (done.code, received) == (1, b"")
     assert f"Another user of this machine listens on port {port}" in done.err
 
 
 async def test_a_file_that_others_could_write_or_read_leads_nowhere_and_it_is_said(errand: Errand) -> None:
     await errand.run("tasks")
     paths = Paths(errand.home)
-    for path, mode, kept in ((paths.endpoint, 0o644, 0o600), (paths.run, 0o777, 0o700), (paths.run, 0o720, 0o700)):
+    for path, mode, proper_mode in (
+        (paths.endpoint, 0o644, 0o600),
+        (paths.run, 0o777, 0o700),
+        (paths.run, 0o720, 0o700),
+    ):
         path.chmod(mode)
         done = await errand.run("tasks", variables=_AS_PERSON)
-        path.chmod(kept)
+        path.chmod(proper_mode)
         assert done.code == 1
         assert f"chmod go-rwx {path}" in done.err
     assert (await errand.run("tasks")).code == 0

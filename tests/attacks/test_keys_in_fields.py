@@ -54,14 +54,14 @@ def read_files(path: Path) -> list[tuple[str, str]]:
 
 async def chat(errand: Errand, server: ModelServer, *texts: str) -> str:
     """Runs a task for each text; returns what the terminal said."""
-    shown = ""
+    output = ""
     for text in texts:
         variables = {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": OWN}
         done = await errand.run(*CHAT, text, variables=variables)
         assert done.code == 0, done.err
-        shown += done.out + done.err
+        output += done.out + done.err
     await indexed(errand)
-    return shown
+    return output
 
 
 # The limit of a title falls at every kind of position within the key.
@@ -75,7 +75,7 @@ async def test_no_field_made_of_a_message_has_its_key(own_errand: Errand, tmp_pa
         await chat(own_errand, server, "Where are the tide tables of the harbour?")
         requests = [msgspec.json.encode(request.messages).decode() for request in server.requests]
     assert "tide tables" in requests[-1] and not holds_key(requests[-1]), "recalled entries reach other models"
-    shown = [
+    outputs = [
         (await own_errand.run(*command)).out
         for command in (
             ("memory", "search", "tide tables"),
@@ -86,7 +86,7 @@ async def test_no_field_made_of_a_message_has_its_key(own_errand: Errand, tmp_pa
             ("search", "tide"),
         )
     ]
-    assert not any(map(holds_key, shown)), shown
+    assert not any(map(holds_key, outputs)), outputs
     async with connected(own_errand) as client:
         conversations = (await client.call(CONVERSATION_LIST, ConversationListParams())).conversations
         with_keys = [conversation.id for conversation in conversations if "harbour?" not in conversation.title]
@@ -131,7 +131,7 @@ async def test_titles_that_were_stored_with_a_key_leave_without_it(own_errand: E
         sent = msgspec.json.encode(server.requests[-1].body).decode()
     assert "second page" in sent and not holds_key(sent)
     commands = (("list",), ("list", "--json"), ("memory", "search", "tide", "--json"), ("search", "second", "--json"))
-    shown = [(await own_errand.run(*words)).out for words in commands]
+    outputs = [(await own_errand.run(*command)).out for command in commands]
     async with connected(own_errand) as client:
         messages: list[str] = []
         client.subscribe(lambda message: messages.append(msgspec.json.encode(message).decode()))
@@ -139,7 +139,7 @@ async def test_titles_that_were_stored_with_a_key_leave_without_it(own_errand: E
         await client.unsubscribe_scope()
         await client.subscribe_scope(after=0, epoch=client.welcome.epoch)
     assert any("conversationUpdate" in message for message in messages) and snapshot is not None
-    assert not any(map(holds_key, (*shown, *messages, msgspec.json.encode(snapshot.conversations).decode())))
+    assert not any(map(holds_key, (*outputs, *messages, msgspec.json.encode(snapshot.conversations).decode())))
     for form in ("json", "markdown", "html"):
         assert (await own_errand.run("export", "--to", str(tmp_path / form), "--format", form)).code == 0
         assert not any(holds_key(f"{name}\n{text}") for name, text in read_files(tmp_path / form))
@@ -152,10 +152,10 @@ async def test_the_line_of_a_call_that_was_cut_in_a_key_has_none_of_it(own_erran
 
     replies = [Reply(calls=tuple(Call("shell", {"command": command}) for command in commands)), Reply(text="Done.")]
     async with ModelServer(replies=replies) as server:
-        shown = await chat(own_errand, server, "look at the tide tables")
-    found: list[JsonObject] = (await own_errand.run("memory", "search", "tide", "--json")).lines
-    assert found and not holds_key(msgspec.json.encode(found).decode())
-    assert not holds_key(shown)
+        output = await chat(own_errand, server, "look at the tide tables")
+    entries: list[JsonObject] = (await own_errand.run("memory", "search", "tide", "--json")).lines
+    assert entries and not holds_key(msgspec.json.encode(entries).decode())
+    assert not holds_key(output)
 
 
 async def test_names_of_tools_and_arguments_leave_without_keys(own_errand: Errand, tmp_path: Path) -> None:
@@ -188,13 +188,13 @@ async def test_nothing_that_a_server_says_of_itself_has_a_key(own_errand: Errand
         Reply(calls=(Call("mcp", {"operation": "list"}), Call("leaky__echo", {"text": "x"}))),
         Reply(text="Done."),
     ]
-    shown = [
-        (await own_errand.run(*words, variables=variables)).out
-        for words in (("mcp", "show", "leaky"), ("mcp", "prompt", "leaky/ask", "city=Rome"), ("mcp", "log", "leaky"))
+    outputs = [
+        (await own_errand.run(*command, variables=variables)).out
+        for command in (("mcp", "show", "leaky"), ("mcp", "prompt", "leaky/ask", "city=Rome"), ("mcp", "log", "leaky"))
     ]
     async with ModelServer(replies=replies) as server:
-        shown.append(await chat(own_errand, server, "look at the tide tables"))
+        outputs.append(await chat(own_errand, server, "look at the tide tables"))
         sent = [msgspec.json.encode(request.body).decode() for request in server.requests]
     assert "leaky__echo" in sent[0] and "does not want" in sent[1] and "db:" in sent[1]
-    lines = [line for line in "\n".join((*sent, *shown)).splitlines() if SERVER.name not in line]
+    lines = [line for line in "\n".join((*sent, *outputs)).splitlines() if SERVER.name not in line]
     assert next((line for line in lines if any(piece in line for piece in pieces(key))), "") == ""

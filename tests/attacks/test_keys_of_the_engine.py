@@ -63,9 +63,9 @@ async def test_an_engine_in_the_foreground_uses_the_keys_it_was_started_with_and
 async def test_models_are_shared_by_a_process_that_shows_its_keys_to_nobody(own_errand: Errand) -> None:
     sharing = await own_errand.start("share-models", "--port", "0", variables=_TERMINAL)
     assert sharing.stdout is not None
-    told = (await sharing.stdout.readline()).decode()
+    first_line = (await sharing.stdout.readline()).decode()
     environ = await asyncio.to_thread(Path(f"/proc/{sharing.pid}/environ").read_text)
-    url, file = told.split()[4], Path(told.split()[-1].rstrip("."))
+    url, file = first_line.split()[4], Path(first_line.split()[-1].rstrip("."))
     headers = {"Authorization": f"Bearer {(await asyncio.to_thread(file.read_text)).split()[1]}"}
     async with aiohttp.ClientSession() as session, session.get(f"{url}/api/models", headers=headers) as answer:
         models = await answer.text()

@@ -62,12 +62,14 @@ def call(index: int, arguments: str, name: str = "shell", call_id: str = "") -> 
 
 
 @asynccontextmanager
-async def attacked(way: str, replies: Sequence[Reply], folder: Path, limits: ReplyLimits) -> AsyncGenerator[ChatModel]:
+async def attacked(
+    model_kind: str, replies: Sequence[Reply], folder: Path, limits: ReplyLimits
+) -> AsyncGenerator[ChatModel]:
     """A model of each kind, with a server that sends `replies`."""
     connections, timeouts = HttpPool(), Timeouts()
     async with ModelServer(replies) as server:
         fast = HttpModel(ModelEndpoint(FAST, server.url, stored_key), ChatCompletions, connections, timeouts, limits)
-        match way:
+        match model_kind:
             case "litellm":
                 process = warm_process()
                 library = LiteLLMModel(ModelEndpoint(LIBRARY, server.url, stored_key), process, timeouts, limits)
@@ -83,51 +85,51 @@ async def attacked(way: str, replies: Sequence[Reply], folder: Path, limits: Rep
         await connections.close()
 
 
-async def reply_of(way: str, reply: Reply, folder: Path, limits: ReplyLimits) -> AssistantMessage:
+async def reply_of(model_kind: str, reply: Reply, folder: Path, limits: ReplyLimits) -> AssistantMessage:
     names = {"litellm": "openai/test-model", "proxy": "proxy/ollama/test-model", "react": "react/x/test-model"}
-    async with asyncio.timeout(WAIT_LIMIT_S), attacked(way, [reply], folder, limits) as model:
-        return await final(model, request_for(names.get(way, "x/test-model")))
+    async with asyncio.timeout(WAIT_LIMIT_S), attacked(model_kind, [reply], folder, limits) as model:
+        return await final(model, request_for(names.get(model_kind, "x/test-model")))
 
 
-@pytest.mark.parametrize("way", _WAYS)
+@pytest.mark.parametrize("model_kind", _WAYS)
 async def test_a_reply_of_endless_text_is_cut_and_what_came_is_kept(
-    campaign: Campaign, tmp_path: Path, way: str
+    campaign: Campaign, tmp_path: Path, model_kind: str
 ) -> None:
     limits = limits_of(campaign)
     pieces = tuple(event({"content": f"{number:08} " + "word " * 18}) for number in range(limits.text // 50))
-    message = await reply_of(way, Reply(raw=pieces), tmp_path, limits)
+    message = await reply_of(model_kind, Reply(raw=pieces), tmp_path, limits)
     assert (message.stop_reason, message.cut) == ("length", f"has more than {limits.text:,} characters of text")
     assert limits.text - 200 <= len(message.text) <= limits.text + 200
     assert message.text.endswith(f"[The reply was cut here by the app: it {message.cut}.]")
     campaign.count("endless replies cut")
 
 
-@pytest.mark.parametrize("way", _WAYS)
-async def test_endless_thinking_is_cut(campaign: Campaign, tmp_path: Path, way: str) -> None:
+@pytest.mark.parametrize("model_kind", _WAYS)
+async def test_endless_thinking_is_cut(campaign: Campaign, tmp_path: Path, model_kind: str) -> None:
     limits = limits_of(campaign)
     pieces = tuple(event({"reasoning_content": f"{n:08} " + "hmm " * 23}) for n in range(limits.thinking // 50))
-    message = await reply_of(way, Reply(raw=pieces), tmp_path, limits)
+    message = await reply_of(model_kind, Reply(raw=pieces), tmp_path, limits)
     assert (message.stop_reason, message.cut) == ("length", f"has more than {limits.thinking:,} characters of thinking")
 
 
-@pytest.mark.parametrize("way", ["openai_compatible", "litellm", "proxy"])
-async def test_endless_arguments_are_cut(campaign: Campaign, tmp_path: Path, way: str) -> None:
+@pytest.mark.parametrize("model_kind", ["openai_compatible", "litellm", "proxy"])
+async def test_endless_arguments_are_cut(campaign: Campaign, tmp_path: Path, model_kind: str) -> None:
     limits = limits_of(campaign)
     pieces = (call(0, '{"command": "'), *[call(0, "x" * 100, name="")] * (limits.call_arguments // 50))
-    message = await reply_of(way, Reply(raw=pieces), tmp_path, limits)
+    message = await reply_of(model_kind, Reply(raw=pieces), tmp_path, limits)
     assert message.stop_reason == "length"
     assert "arguments" in message.cut
-    assert [one.name for one in message.tool_calls] == ["shell"]
+    assert [tool_call.name for tool_call in message.tool_calls] == ["shell"]
 
 
-@pytest.mark.parametrize("way", ["openai_compatible", "litellm", "proxy"])
-async def test_a_reply_of_endless_calls_is_cut(campaign: Campaign, tmp_path: Path, way: str) -> None:
+@pytest.mark.parametrize("model_kind", ["openai_compatible", "litellm", "proxy"])
+async def test_a_reply_of_endless_calls_is_cut(campaign: Campaign, tmp_path: Path, model_kind: str) -> None:
     limits = limits_of(campaign)
     count = campaign.rounds(200, 200_000)
     function: JsonObject = {"name": "shell", "arguments": "{}"}
     calls: list[JsonValue] = [{"index": n, "id": f"c{n}", "function": function} for n in range(count)]
     pieces = [event({"tool_calls": [*calls[at : at + 1_000]]}) for at in range(0, count, 1_000)]
-    message = await reply_of(way, Reply(raw=tuple(pieces)), tmp_path, limits)
+    message = await reply_of(model_kind, Reply(raw=tuple(pieces)), tmp_path, limits)
     assert (message.stop_reason, message.cut) == ("length", f"has more than {limits.calls:,} tool calls")
     assert len(message.tool_calls) == limits.calls
 
@@ -224,11 +226,14 @@ async def test_calls_without_a_bound_are_refused_said_and_the_task_goes_on(erran
     calls = tuple(Call("shell", {"command": f"touch made_{number}"}) for number in range(200))
     async with ModelServer(replies=[Reply(calls=calls), Reply(text="Then one by one.")]) as server:
         done = await errand.run("run", "--approve", "all", *MODEL, server.url, "make them")
-        told = [str(entry.get("content")) for entry in server.requests[1].messages if entry.get("role") == "tool"]
+        results = [str(entry.get("content")) for entry in server.requests[1].messages if entry.get("role") == "tool"]
     assert done.code == 0, done.err
     assert "cut off because it has more than 128 tool calls" in " ".join(done.out.split())
-    assert len(told) == 128
-    assert all("was not executed: the app cut the reply because it has more than 128 tool calls" in one for one in told)
+    assert len(results) == 128
+    assert all(
+        "was not executed: the app cut the reply because it has more than 128 tool calls" in result
+        for result in results
+    )
     assert not list(errand.folder.glob("made_*"))
 
 
@@ -260,4 +265,4 @@ async def test_a_call_may_have_any_number_it_likes(tmp_path: Path, index: int) -
     pieces = (call(index, '{"command": "ls"}', call_id="a"), call(index, "", name="", call_id="a"))
     done = b'data: {"choices":[{"delta":{},"finish_reason":"tool_calls"}]}\n\ndata: [DONE]\n\n'
     message = await reply_of("openai_compatible", Reply(raw=(*pieces, done)), tmp_path, REPLY_LIMITS)
-    assert [one.arguments for one in message.tool_calls] == [{"command": "ls"}]
+    assert [tool_call.arguments for tool_call in message.tool_calls] == [{"command": "ls"}]

@@ -17,19 +17,19 @@ def endless(path: Path) -> None:
 @pytest.fixture(params=["pipe", "link to a file", "link to a pipe", "folder"])
 def odd(request: pytest.FixtureRequest, workspace: Path) -> Path:
     """Special files in place of a file. The link's target must not change."""
-    place = workspace / "odd"
+    path = workspace / "odd"
     match request.param:
         case "pipe":
-            os.mkfifo(place)
+            os.mkfifo(path)
         case "link to a file":
             (workspace / "kept").write_text("kept")
-            place.symlink_to("kept")
+            path.symlink_to("kept")
         case "link to a pipe":
             os.mkfifo(workspace / "pipe")
-            place.symlink_to("pipe")
+            path.symlink_to("pipe")
         case _:
-            place.mkdir()
-    return place
+            path.mkdir()
+    return path
 
 
 async def test_an_export_replaces_nothing_but_a_file(errand: Errand, odd: Path) -> None:
@@ -92,8 +92,8 @@ async def test_a_prompt_without_end_is_refused(errand: Errand) -> None:
     process = await errand.start("run", "-")
     assert process.stdin is not None and process.stderr is not None
     process.stdin.write(bytes(1_100_000))
-    said = (await process.stderr.read()).decode()
-    assert await process.wait() == 2 and "longer than 1,000,000 bytes" in said
+    error_output = (await process.stderr.read()).decode()
+    assert await process.wait() == 2 and "longer than 1,000,000 bytes" in error_output
 
 
 async def test_an_engine_does_not_start_on_settings_that_are_a_pipe(tmp_path: Path, workspace: Path) -> None:

@@ -60,8 +60,8 @@ def holders(folder: Path, *keys: str) -> Iterator[str]:
 
 
 @pytest.fixture
-async def told(own_errand: Errand, workspace: Path) -> str:
-    """What a run with planted keys tells the person; its engine still runs."""
+async def terminal_output(own_errand: Errand, workspace: Path) -> str:
+    """Run a task with planted keys and return what the terminal shows; the engine still runs."""
     plant(workspace)
     async with ModelServer(replies=_REPLIES) as server:
         variables = VARIABLES | {"OPENAI_BASE_URL": server.url}
@@ -74,12 +74,16 @@ async def told(own_errand: Errand, workspace: Path) -> str:
 
 
 async def test_the_own_key_is_nowhere_and_those_of_others_only_in_the_conversation(
-    own_errand: Errand, workspace: Path, tmp_path: Path, told: str
+    own_errand: Errand, workspace: Path, tmp_path: Path, terminal_output: str
 ) -> None:
-    assert OWN not in told
+    assert OWN not in terminal_output
     home = own_errand.home
     # `replaced/` has the bytes of the person's own files, exactly as they were, so that a change can be undone.
-    assert [found for found in holders(home, OWN) if "in keys/" not in found and "in replaced/" not in found] == []
+    assert [
+        occurrence
+        for occurrence in holders(home, OWN)
+        if "in keys/" not in occurrence and "in replaced/" not in occurrence
+    ] == []
     assert (home / "replaced").stat().st_mode & 0o077 == 0
     assert list(holders(home / "logs", *OF_OTHERS)) == []
     doctor = await own_errand.run("doctor")
@@ -105,11 +109,11 @@ async def _exports(errand: Errand, folder: Path) -> None:
         done = await errand.run("export", "--to", str(exports / form), "--format", form)
         assert (done.code, "secrets were redacted in" in done.out) == (0, True), (form, done.out, done.err)
     assert list(holders(exports, OWN, *OF_OTHERS)) == []
-    kept = folder / "kept"
-    kept.mkdir()
-    assert (await errand.run("export", "--to", str(kept / "json"), "--keep-secrets")).code == 0
-    assert list(holders(kept, OWN)) == []
-    assert any(found.startswith(FILE) for found in holders(kept, FILE))
+    unredacted = folder / "kept"
+    unredacted.mkdir()
+    assert (await errand.run("export", "--to", str(unredacted / "json"), "--keep-secrets")).code == 0
+    assert list(holders(unredacted, OWN)) == []
+    assert any(occurrence.startswith(FILE) for occurrence in holders(unredacted, FILE))
 
 
 async def _results(connection: Connection, errand: Errand) -> str:
@@ -125,22 +129,22 @@ async def test_no_process_shows_a_key_to_those_who_list_processes(own_errand: Er
         options = ("--approve", "all", "--model", "openai/gpt-5", "go")
         process = await own_errand.start("run", *options, variables=variables)
         await until((workspace / "ready").exists)
-        shown = await asyncio.to_thread(_shown_by, own_errand.engine_pid())
+        process_texts = await asyncio.to_thread(_shown_by, own_errand.engine_pid())
         process.terminate()
         await process.wait()
-    assert len(shown) >= 3, "the engine, its watchdog and the command"
-    assert not any(key.encode() in text for text in shown for key in (OWN, *OF_OTHERS))
+    assert len(process_texts) >= 3, "the engine, its watchdog and the command"
+    assert not any(key.encode() in text for text in process_texts for key in (OWN, *OF_OTHERS))
 
 
 def _shown_by(pid: int) -> list[bytes]:
     """Command lines and environments of a process and all below it. A process may end meanwhile."""
-    found: list[bytes] = []
+    texts: list[bytes] = []
     with suppress(ProcessLookupError, FileNotFoundError):
         for name in ("cmdline", "environ"):
-            found.append(Path(f"/proc/{pid}/{name}").read_bytes())
+            texts.append(Path(f"/proc/{pid}/{name}").read_bytes())
         for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
-            found += _shown_by(int(child))
-    return found
+            texts += _shown_by(int(child))
+    return texts
 
 
 def test_the_keys_of_this_test_are_distinct() -> None:

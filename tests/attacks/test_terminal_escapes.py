@@ -53,8 +53,8 @@ _SAMPLE = 'q" \\ \u2028 é 🙂'
 def steering(text: str) -> list[str]:
     """The control sequences in a program's output."""
     return [
-        f"{found.group()!r} in {text[max(0, found.start() - 60) : found.end() + 20]!r}"
-        for found in _STEERS.finditer(text)
+        f"{match.group()!r} in {text[max(0, match.start() - 60) : match.end() + 20]!r}"
+        for match in _STEERS.finditer(text)
     ]
 
 
@@ -83,13 +83,13 @@ class HostileRoute:
 
 
 def hostile_routes() -> tuple[ServedMethod, ...]:
-    kept = {route.name: route for route in ROUTES if "/" not in route.name}
+    engine_routes = {route.name: route for route in ROUTES if "/" not in route.name}
     routes = [
-        HostileRoute(method.name, False, [msgspec.json.encode(one) for one in hostile_samples(method.result)])
+        HostileRoute(method.name, False, [msgspec.json.encode(sample) for sample in hostile_samples(method.result)])
         for method in METHODS
-        if method.name not in kept and method.name not in ("challenge", "initialize")
+        if method.name not in engine_routes and method.name not in ("challenge", "initialize")
     ]
-    return (*kept.values(), *routes)
+    return (*engine_routes.values(), *routes)
 
 
 @asynccontextmanager
@@ -146,13 +146,13 @@ class Output(io.TextIOWrapper):
 
 @contextmanager
 def standard_streams(*, is_terminal: bool) -> Generator[Output]:
-    kept = sys.stdin, sys.stdout, sys.stderr
+    original_streams = sys.stdin, sys.stdout, sys.stderr
     out = Output(is_terminal=is_terminal)
     sys.stdin, sys.stdout, sys.stderr = Output(is_terminal=False), out, out
     try:
         yield out
     finally:
-        sys.stdin, sys.stdout, sys.stderr = kept
+        sys.stdin, sys.stdout, sys.stderr = original_streams
 
 
 COMMANDS = (
@@ -207,9 +207,9 @@ def test_no_field_of_any_answer_steers_the_terminal(
     monkeypatch.setenv("ERRAND_HOME", str(hostile_home))
     monkeypatch.setenv("NO_COLOR", "1")
     for _ in range(campaign.rounds(2, 12)):
-        shown = {arguments: run_command(arguments, is_terminal=False) for arguments in COMMANDS}
-        assert {arguments: steering(text) for arguments, text in shown.items() if steering(text)} == {}
-        campaign.count("hostile answers printed", len(shown))
+        outputs = {arguments: run_command(arguments, is_terminal=False) for arguments in COMMANDS}
+        assert {arguments: steering(text) for arguments, text in outputs.items() if steering(text)} == {}
+        campaign.count("hostile answers printed", len(outputs))
 
 
 def test_with_colours_nothing_but_our_own_ones_reaches_the_terminal(
@@ -219,9 +219,9 @@ def test_with_colours_nothing_but_our_own_ones_reaches_the_terminal(
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm")
     for arguments in (("tasks",), ("models",)):
-        shown = run_command(arguments, is_terminal=True).replace("\r\x1b[2K", "")
-        assert "\x1b[" in shown and "\x1b[8m" not in shown
-        assert steering(_OUR_COLOURS.sub("", shown)) == []
+        output = run_command(arguments, is_terminal=True).replace("\r\x1b[2K", "")
+        assert "\x1b[" in output and "\x1b[8m" not in output
+        assert steering(_OUR_COLOURS.sub("", output)) == []
 
 
 def shown_terminal() -> tuple[Terminal, Output]:
@@ -231,7 +231,9 @@ def shown_terminal() -> tuple[Terminal, Output]:
 
 def hostile_messages() -> list[EventRecord | Delta]:
     deltas: list[Delta] = [*hostile_samples(TextDelta), *hostile_samples(ToolOutput)]
-    events = [msgspec.convert(one, Event, from_attributes=True) for kind in get_args(Event) for one in hostile_of(kind)]
+    events = [
+        msgspec.convert(sample, Event, from_attributes=True) for kind in get_args(Event) for sample in hostile_of(kind)
+    ]
     records = [EventRecord(sequence=number, epoch="", event=event) for number, event in enumerate(events, 1)]
     return [*deltas, *records]
 
@@ -254,8 +256,8 @@ def test_no_field_of_any_event_steers_the_terminal_that_follows_it(
         screen.show(HOSTILE, message)
         screen.tick()
     screen.health(tuple(hostile_samples(Condition)))
-    shown = out.text.replace("\r\x1b[2K", "")
-    assert steering(_OUR_COLOURS.sub("", shown)) == [] and "evil" in shown
+    output = out.text.replace("\r\x1b[2K", "")
+    assert steering(_OUR_COLOURS.sub("", output)) == [] and "evil" in output
 
 
 def test_an_escape_sequence_cut_in_two_by_pieces_of_a_reply_steers_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -307,8 +309,8 @@ async def test_tools_commands_and_file_names_of_a_model_steer_nothing(errand: Er
     other.write_text(record.read_text().replace("over", "changed", 1))
     for file in (record, other, workspace / FILE_NAME, workspace / f"missing{FILE_NAME}"):
         replayed = await errand.run("replay", str(file))
-        shown = replayed.out + replayed.err
-        assert shown and steering(shown) == []
+        output = replayed.out + replayed.err
+        assert output and steering(output) == []
 
 
 async def test_what_is_said_of_a_data_directory_that_cannot_be_used_steers_nothing(
@@ -320,22 +322,22 @@ async def test_what_is_said_of_a_data_directory_that_cannot_be_used_steers_nothi
     assert done.code != 0 and steering(done.out + done.err) == []
     monkeypatch.setenv("ERRAND_HOME", str(home))
     for command in ("doctor", "tasks"):
-        shown = await asyncio.to_thread(run_command, (command,), is_terminal=False)
-        assert "in the way" in shown or "annot" in shown
-        assert steering(shown) == []
+        output = await asyncio.to_thread(run_command, (command,), is_terminal=False)
+        assert "in the way" in output or "annot" in output
+        assert steering(output) == []
 
 
 def test_a_line_of_the_log_is_text_and_no_other_entry(tmp_path: Path) -> None:
     paths = Paths(tmp_path)
     paths.prepare()
     root = logging.getLogger()
-    kept, level = root.handlers[:], root.level
+    handlers, level = root.handlers[:], root.level
     try:
         logs.configure(paths, "engine", Redactor())
         logging.getLogger("app").warning("%s", f"{HOSTILE}\n2026-11-22 10:00:00,000 INFO app all is well")
         root.handlers[0].close()
     finally:
-        root.handlers[:] = kept
+        root.handlers[:] = handlers
         root.setLevel(level)
     written = (paths.logs / "engine.log").read_text(encoding="utf-8")
     assert steering(written) == []

@@ -33,9 +33,9 @@ def leaks(text: str) -> bool:
 
 @pytest.mark.parametrize("address", ADDRESSES)
 async def test_the_password_of_a_database_is_in_its_setting_alone(own_errand: Errand, address: str) -> None:
-    shown = [
-        await own_errand.run(*words)
-        for words in (
+    runs = [
+        await own_errand.run(*arguments)
+        for arguments in (
             ("settings", "set", "database_url", address),
             ("settings", "set", "max_turns", "7"),
             ("settings", "get", "database_url"),
@@ -52,10 +52,10 @@ async def test_the_password_of_a_database_is_in_its_setting_alone(own_errand: Er
         value = next(setting.value for setting in settings if setting.name == "database_url")
     assert value == without_url_secrets(address) and "***" in str(value)
     assert (await own_errand.run("engine", "--stop")).code == 0
-    shown.append(await own_errand.run("list"))  # the next engine cannot reach the server
-    assert not any(leaks(done.out + done.err) for done in shown), shown
-    found = [*holders(own_errand.home, PASSWORD), *holders(own_errand.home, OTHER)]
-    assert {holder.partition(" in ")[2] for holder in found} == {"settings.json"}
+    runs.append(await own_errand.run("list"))  # the next engine cannot reach the server
+    assert not any(leaks(done.out + done.err) for done in runs), runs
+    occurrences = [*holders(own_errand.home, PASSWORD), *holders(own_errand.home, OTHER)]
+    assert {holder.partition(" in ")[2] for holder in occurrences} == {"settings.json"}
 
 
 async def test_an_address_that_is_sent_back_as_it_is_shown_keeps_its_password(own_errand: Errand) -> None:
@@ -80,8 +80,8 @@ async def test_a_backup_has_no_password_of_an_address(own_errand: Errand, tmp_pa
     await own_errand.run("settings", "set", "database_url", "")
     added = await own_errand.run("mcp", "add", "far", "--url", address)
     assert added.code == 0 and not leaks(added.out + added.err)
-    shown = await own_errand.run("mcp")
-    assert "tenant=5" in shown.out and not leaks(shown.out + (await own_errand.run("mcp", "log", "far")).out)
+    listing = await own_errand.run("mcp")
+    assert "tenant=5" in listing.out and not leaks(listing.out + (await own_errand.run("mcp", "log", "far")).out)
     target = tmp_path / "backups"
     target.mkdir()
     done = await own_errand.run("backup", "--to", str(target / "errand.tar"))

@@ -21,7 +21,7 @@ from tests.benchmarks.row import Row
 
 # `outside`: of a real engine, command or window in a separate process. `in-process`: of parts of the code in the
 # process of the benchmark, with what that has loaded.
-_Place = Literal["outside", "in-process"]
+_Process = Literal["outside", "in-process"]
 _ONE = "--one"
 
 
@@ -31,7 +31,7 @@ class _Bench:
 
     name: str
     of: str
-    place: _Place
+    process: _Process
 
 
 BENCHES = (
@@ -73,22 +73,22 @@ BENCHES = (
 _HEAD = "| | measured | wanted | against the bare way | where | holds |\n|---|---|---|---|---|---|"
 
 
-def main(wanted: list[str]) -> int:
-    if wanted[:1] == [_ONE]:
-        _run_one(wanted[1])
+def main(arguments: list[str]) -> int:
+    if arguments[:1] == [_ONE]:
+        _run_one(arguments[1])
         return 0
-    chosen = (bench for bench in BENCHES if not wanted or any(word in bench.name for word in wanted))
-    return write_table((row, bench.place) for bench in chosen for row in _rows(bench))
+    chosen = (bench for bench in BENCHES if not arguments or any(word in bench.name for word in arguments))
+    return write_table((row, bench.process) for bench in chosen for row in _rows(bench))
 
 
-def write_table(rows: Iterable[tuple[Row, _Place]]) -> int:
+def write_table(rows: Iterable[tuple[Row, _Process]]) -> int:
     """Write each row as soon as it is measured, then how many hold. Returns 1 if a row fails."""
     began, bad, count = time.monotonic(), list[str](), 0
     _write(f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}")
     _write(f"\n{_HEAD}")
-    for row, place in rows:
+    for row, measured_in in rows:
         count += 1
-        _write(row.line(place))
+        _write(row.line(measured_in))
         bad += [] if row.holds else [row.name]
     _write(f"\n{count - len(bad)} of {count} rows hold; {(time.monotonic() - began) / 60:.1f} minutes.")
     for name in bad:

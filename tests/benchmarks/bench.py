@@ -55,8 +55,8 @@ def model(
     steps: int, command: str = "echo step", calls: Sequence[tuple[str, Mapping[str, JsonValue]]] = (), tokens: int = 0
 ) -> Generator[ModelProcess]:
     """Replies with the calls, or with the command as often as there are `steps`, after as many `tokens` of text."""
-    made = msgspec.json.encode(calls or [("shell", {"command": command})] * steps).decode()
-    arguments = [sys.executable, "-m", "tests.benchmarks.model", made, str(tokens)]
+    encoded_calls = msgspec.json.encode(calls or [("shell", {"command": command})] * steps).decode()
+    arguments = [sys.executable, "-m", "tests.benchmarks.model", encoded_calls, str(tokens)]
     with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         try:
             yield ModelProcess(process)

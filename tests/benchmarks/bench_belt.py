@@ -1,4 +1,4 @@
-"""What the tools cost while nothing happens: the memory of an engine that has used all of them; Python sessions."""
+"""The cost of tools while nothing happens: the memory of an engine that has used all of them, and Python sessions."""
 
 import asyncio
 import json
@@ -23,7 +23,7 @@ _SERVERS = 4
 
 
 async def belt_memory() -> list[Row]:
-    """Of one engine: first after a task of plain commands, then after one that used all tools and left them open."""
+    """Measure one engine: after a task of plain commands, then after one that used all tools and left them open."""
     servers = [{"name": f"server{number}", "command": command()} for number in range(_SERVERS)]
     with home() as folder:
         (folder / "settings.json").write_text(json.dumps({"mcp_servers": servers}))

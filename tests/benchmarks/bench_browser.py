@@ -1,4 +1,4 @@
-"""What the browser takes: from nothing and from a running one to the text of a page, and to its end."""
+"""The time of the browser: from no process, or from a running one, to the text of a page, and to its end."""
 
 import asyncio
 import os

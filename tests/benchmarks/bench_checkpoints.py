@@ -1,4 +1,4 @@
-"""What checkpoints cost: a step that changes files of a large workspace, and a write with and without one.
+"""The cost of checkpoints: a step that changes files of a large workspace, and a write with and without one.
 
 As in a task, the result of each write is committed after it.
 """
@@ -37,8 +37,8 @@ async def checkpoints() -> list[Row]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         workspace = folder / "workspace"
-        async with _opened(folder) as (log, kept):
-            code, bare = _Writes(_tool(folder, kept), log), _Writes(_tool(folder, None), log)
+        async with _opened(folder) as (log, store):
+            code, bare = _Writes(_tool(folder, store), log), _Writes(_tool(folder, None), log)
             _fill(workspace)
             steps: list[tuple[float, float]] = []
             with_it: list[tuple[float, float]] = []
@@ -49,12 +49,12 @@ async def checkpoints() -> list[Row]:
             for number in range(_ROUNDS):
                 taken = [await code.write(1_000 + number, f"d{number}/f{each}.py") for each in range(_CHANGED)]
                 steps.append((sum(cpu for cpu, _ in taken), sum(wall for _, wall in taken)))
-            looked = [_kept(kept, "true build && true commit -m 'One thing'", workspace) for _ in range(_ROUNDS)]
+            looked = [_kept(store, "true build && true commit -m 'One thing'", workspace) for _ in range(_ROUNDS)]
             names = [f"d{at}/f[012].py" for at in range(20, 20 + _ROUNDS)]
-            named = [_kept(kept, f"sed -i s/line.7.of/row.7.of/ {one}", workspace) for one in names]
+            named = [_kept(store, f"sed -i s/line.7.of/row.7.of/ {pattern}", workspace) for pattern in names]
             await log.flush()
-    cost = [one[0] - other[0] for one, other in zip(with_it, without, strict=True)]
-    walls = [one[1] - other[1] for one, other in zip(with_it, without, strict=True)]
+    cost = [checkpointed[0] - other[0] for checkpointed, other in zip(with_it, without, strict=True)]
+    walls = [checkpointed[1] - other[1] for checkpointed, other in zip(with_it, without, strict=True)]
     return [
         Row("a step that changes 3 of 50,000 files, with its checkpoint", median(wall for _, wall in steps), "ms", 15),
         Row("a step that changes 3 of 50,000 files, CPU", median(cpu for cpu, _ in steps), "ms", 15),
@@ -81,8 +81,8 @@ async def _opened(folder: Path) -> AsyncGenerator[tuple[EventLog, Checkpoints]]:
         await database.close()
 
 
-def _tool(folder: Path, kept: Checkpoints | None) -> Tool:
-    return tool_of(replace(make_tool_context(folder), checkpoints=kept), "code")
+def _tool(folder: Path, store: Checkpoints | None) -> Tool:
+    return tool_of(replace(make_tool_context(folder), checkpoints=store), "code")
 
 
 def _fill(workspace: Path) -> None:
@@ -109,10 +109,10 @@ class _Writes:
 def _kept(checkpoints: Checkpoints, line: str, workspace: Path) -> float:
     """CPU in milliseconds of keeping what a command names and of recording what it changed."""
     cpu = time.process_time()
-    kept = checkpoints.keep_named("call", line, workspace)
+    snapshot = checkpoints.keep_named("call", line, workspace)
     cpu = time.process_time() - cpu
     subprocess.run(["bash", "-c", line], cwd=workspace, check=True)
     again = time.process_time()
-    if kept is not None:
-        kept.record_changes()
+    if snapshot is not None:
+        snapshot.record_changes()
     return 1000 * (cpu + time.process_time() - again)

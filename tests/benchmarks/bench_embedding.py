@@ -32,23 +32,23 @@ async def _rows(embedder: Embedder) -> list[Row]:
     start = await _query(embedder, 0)
     alone = [await _query(embedder, number) for number in range(_QUERIES)]
     work = asyncio.create_task(embedder.embed((_LONG,) * 64, CancelSignal(), background=True))
-    beside: list[float] = []
+    during_work: list[float] = []
     while not work.done():
-        beside.append(await _query(embedder, len(beside)))
+        during_work.append(await _query(embedder, len(during_work)))
         await asyncio.sleep(0.2)
     await work
     assert embedder.pid is not None
     memory = psutil.Process(embedder.pid).memory_info().rss / 1e6
     return [
         Row("query embedding, model loaded, p50", statistics.median(alone), "ms", 10),
-        Row("query embedding beside background work, longest", max(beside), "ms", 300),
+        Row("query embedding beside background work, longest", max(during_work), "ms", 300),
         Row("start of the process that embeds, to the first vector", start, "ms", 3_000),
         Row("memory of that process after 64 long texts", memory, "MB", _MAX_MB),
     ]
 
 
 async def _query(embedder: Embedder, number: int) -> float:
-    """How long it took, in ms."""
+    """Embed one question and return how long it took, in ms."""
     began = time.perf_counter()
     await embedder.embed((f"What did we decide about the deadline of report {number}?",), CancelSignal())
     return (time.perf_counter() - began) * 1_000

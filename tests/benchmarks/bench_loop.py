@@ -106,10 +106,10 @@ async def _steps_per_second(*, plain: bool) -> float:
 
 
 def _answer(request: ReceivedRequest) -> Reply:
-    told = next(str(message["content"]) for message in request.messages if message["role"] == "user")
-    if told == _ALL and request.turn == 0:
+    prompt = next(str(message["content"]) for message in request.messages if message["role"] == "user")
+    if prompt == _ALL and request.turn == 0:
         numbers = range(_AT_ONCE)
         return Reply(calls=tuple(Call("task", {"description": f"{n}", "prompt": f"Do {n}"}) for n in numbers))
-    if told == _ALL or request.turn == _STEPS:
+    if prompt == _ALL or request.turn == _STEPS:
         return Reply(calls=(Call("task_complete", {"summary": "done"}),))
     return Reply(calls=(Call("code", {"action": "list", "glob": f"*{request.turn}"}),))

@@ -71,9 +71,9 @@ async def _searches(count: int, limits: tuple[float, float]) -> list[Row]:
         search, taken = MemorySearch(thread, Semantics(_Given(Clusters(2)), store)), list[float]()
         for text in islice(_questions(), _SEARCHES):
             started = time.perf_counter()
-            found = await search.find(read_question(text), 10, CancelSignal())
+            recalled = await search.find(read_question(text), 10, CancelSignal())
             taken.append(1000 * (time.perf_counter() - started))
-            assert (len(found.candidates), found.remark) == (10, "")
+            assert (len(recalled.candidates), recalled.remark) == (10, "")
         grown = _memory_mb() - before
         assert store.pid is not None
         vector_process = psutil.Process(store.pid).memory_info()
@@ -95,7 +95,7 @@ async def _searches(count: int, limits: tuple[float, float]) -> list[Row]:
 
 
 async def memory_recall() -> list[Row]:
-    """What a task with a message waits for memory, by words; with the model loaded, too, if there is one."""
+    """Measure how long a task waits for memory, by words, and with the model loaded if there is one."""
     rows: list[Row] = []
     for count, limits in _RECALL_LIMITS_MS.items():
         with tempfile.TemporaryDirectory() as name:
@@ -162,11 +162,11 @@ def _stores(folder: str) -> tuple[IndexThread, EmbeddedVectors]:
 
 async def _record(engine: EngineParts, count: int) -> None:
     """So many messages of the histories, stored as the engine stores them, and indexed."""
-    journal, known = engine.services.database.journal, set[str]()
+    journal, stored_ids = engine.services.database.journal, set[str]()
     entries = islice(_entries(), count)
     while batch := list(islice(entries, _BATCH)):
-        new = {entry.conversation_id for entry in batch} - known
-        known |= new
+        new = {entry.conversation_id for entry in batch} - stored_ids
+        stored_ids |= new
         journal.put(*(conversations.save(conversation(key)) for key in sorted(new)))
         journal.put(*(nodes.save(_node(entry)) for entry in batch))
         await journal.flush()
@@ -177,9 +177,9 @@ async def _record(engine: EngineParts, count: int) -> None:
 
 
 def _node(entry: MemoryEntry) -> Node:
-    made = node(entry.id, conversation_id=entry.conversation_id, text=entry.text)
+    plain_node = node(entry.id, conversation_id=entry.conversation_id, text=entry.text)
     role = "user" if entry.role == "user" else "assistant"
-    return msgspec.structs.replace(made, role=role, author=entry.speaker, created_at=entry.at.replace(tzinfo=UTC))
+    return msgspec.structs.replace(plain_node, role=role, author=entry.speaker, created_at=entry.at.replace(tzinfo=UTC))
 
 
 async def _add_vectors(paths: Paths) -> None:
@@ -187,7 +187,7 @@ async def _add_vectors(paths: Paths) -> None:
     thread = IndexThread(paths.memory / "memory.db")
     store = EmbeddedVectors(paths.memory / "vectors", DIMENSIONS, VECTORS_OF)
     vectors = Clusters(1)
-    entries = await thread.run(lambda index: [one.entry for one in index.select("true", ())])
+    entries = await thread.run(lambda index: [row.entry for row in index.select("true", ())])
     await store.upsert([point_of(entry, vectors.vector()) for entry in entries])
     await store.optimise()
     identity = await thread.run(WordIndex.identity)
@@ -215,11 +215,11 @@ def _entries() -> Iterator[MemoryEntry]:
     number = 0
     for copy in range(1_000):
         for history in histories:
-            for one in history.entries:
+            for entry in history.entries:
                 number += 1
-                session = f"{history.name} {one.session} {copy}"
-                at = one.at + timedelta(days=7 * copy)
-                yield MemoryEntry(number, f"{number}", session, one.speaker, one.role, at, one.text)
+                session = f"{history.name} {entry.session} {copy}"
+                at = entry.at + timedelta(days=7 * copy)
+                yield MemoryEntry(number, f"{number}", session, entry.speaker, entry.role, at, entry.text)
 
 
 def _questions() -> Iterator[str]:

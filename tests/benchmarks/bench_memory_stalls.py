@@ -1,4 +1,4 @@
-"""How late the event loop is while five tasks stream and memory indexes long texts beside them."""
+"""The delay of the event loop while five tasks stream and memory indexes long texts beside them."""
 
 import asyncio
 import tempfile
@@ -56,9 +56,9 @@ async def _rows(what: str, engine: EngineParts) -> list[Row]:
     usual, longest, indexed = list[float](), list[float](), 0
     for _ in range(_TURNS):
         alone, _ = await _lateness(engine, indexing=False)
-        beside, count = await _lateness(engine, indexing=True)
-        usual.append(p99(beside) - p99(alone))
-        longest.append(max(beside) - max(alone))
+        with_indexing, count = await _lateness(engine, indexing=True)
+        usual.append(p99(with_indexing) - p99(alone))
+        longest.append(max(with_indexing) - max(alone))
         indexed += count
     return [
         Row(f"event loop later by indexing {what} beside 5 tasks that stream, p99", median(usual), "ms", 5),
@@ -68,7 +68,7 @@ async def _rows(what: str, engine: EngineParts) -> list[Row]:
 
 
 async def _lateness(engine: EngineParts, *, indexing: bool) -> tuple[list[float], int]:
-    """How late a timer would have been at each ms, in ms, and how many entries were indexed meanwhile."""
+    """Return how late a timer would have been at each ms, in ms, and how many entries were indexed meanwhile."""
     tasks = [await engine.start(_STREAM, mode="chat") for _ in range(_TASKS)]
     for task in tasks:
         await engine.watcher.until(partial(_is_streaming, engine, task.id))
@@ -100,7 +100,7 @@ def _is_streaming(engine: EngineParts, task_id: str) -> bool:
 
 
 async def _rebuild(engine: EngineParts) -> int:
-    """How many entries memory has in the end."""
+    """Rebuild the index and return how many entries it then has."""
     await engine.services.memory.rebuild("the benchmark")
     await remembered(engine)
     return (await engine.services.memory.stats()).entries

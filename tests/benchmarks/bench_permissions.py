@@ -1,4 +1,4 @@
-"""What the permission policy takes to judge a command: usual ones, and the worst that are known."""
+"""The time that the permission policy takes to judge a command: usual ones, and the worst that are known."""
 
 import tempfile
 import time

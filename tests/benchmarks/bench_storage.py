@@ -90,24 +90,24 @@ async def bench_journal(folder: Path) -> dict[str, float]:
         await asyncio.gather(*(six() for _ in range(50)))
 
     await one()
-    found: dict[str, float] = {}
+    timings: dict[str, float] = {}
     for name, work, rounds in (("1 write", one, 500), ("6 writes", six, 500), ("50 × 6 writes", fifty, 40)):
         median, worst, cpu = await timed(work, rounds)
-        found |= {f"{name}: median": median, f"{name}: p99": worst, f"{name}: CPU": cpu}
+        timings |= {f"{name}: median": median, f"{name}: p99": worst, f"{name}: CPU": cpu}
     await database.close()
-    return found
+    return timings
 
 
 async def bench_reads(folder: Path, count: int = 100_000) -> dict[str, float]:
     database = await Database.open(sqlite_url(folder / "reads.db"), folder)
     start = time.perf_counter()
     await fill(database, count)
-    found = {"fill, per node": (time.perf_counter() - start) * 1000 / count}
+    timings = {"fill, per node": (time.perf_counter() - start) * 1000 / count}
     await database.close()
 
     start = time.perf_counter()
     database = await Database.open(sqlite_url(folder / "reads.db"), folder)
-    found["open"] = (time.perf_counter() - start) * 1000
+    timings["open"] = (time.perf_counter() - start) * 1000
     list_page = (await database.conversations.page()).next_cursor
     reads: dict[str, Callable[[], Awaitable[object]]] = {
         "list, first page": lambda: database.conversations.page(),
@@ -127,9 +127,9 @@ async def bench_reads(folder: Path, count: int = 100_000) -> dict[str, float]:
     reads["search in one conversation"] = lambda: database.search.find("the", 20, "conv_00000007")
     for name, read in reads.items():
         median, worst, _ = await timed(read, 20)
-        found |= {f"{name}: median": median, f"{name}: max": worst}
+        timings |= {f"{name}: median": median, f"{name}: max": worst}
     await database.close()
-    return found
+    return timings
 
 
 def measure() -> dict[str, float]:

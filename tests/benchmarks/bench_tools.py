@@ -1,4 +1,4 @@
-"""What tools cost beyond their own work: a call of an MCP server that runs, and the memory of idle servers."""
+"""The overhead of tools: a call of a running MCP server, and the memory of idle servers."""
 
 import json
 import shutil
@@ -48,7 +48,7 @@ async def mcp_calls() -> list[Row]:
 
 
 async def shell_starts() -> list[Row]:
-    """What the sandbox adds to a plain command, also if the conversation shares a localhost; and a background start."""
+    """Measure what the sandbox adds to a plain command, also with a shared localhost, and a background start."""
     with tempfile.TemporaryDirectory() as folder:
         bare = make_tool_context(Path(folder))
         profile = SandboxProfile(bare.workspace, (), Path(folder, "data"), bare.output_dir, Path(folder, "cache"))
@@ -61,9 +61,11 @@ async def shell_starts() -> list[Row]:
         taken: list[float] = []
         for _ in range(_STARTS):
             started = time.perf_counter()
-            one = await background.start(context, "sleep 60", bare.workspace, CancelSignal(), pty=False, network=False)
+            started_command = await background.start(
+                context, "sleep 60", bare.workspace, CancelSignal(), pty=False, network=False
+            )
             taken.append(1000 * (time.perf_counter() - started))
-            await background.stop(one, "the bench")
+            await background.stop(started_command, "the bench")
         await background.close()
         await context.sandbox.loopback.close()
         await bare.processes.end()
@@ -76,7 +78,7 @@ async def shell_starts() -> list[Row]:
 
 
 def _bubblewrap_time() -> float | None:
-    """What bubblewrap adds to `true` by itself, with namespaces and a root of three mounts."""
+    """Return what bubblewrap adds to `true` by itself, with namespaces and a root of three mounts."""
     bubblewrap = shutil.which("bwrap")
     if bubblewrap is None:
         return None

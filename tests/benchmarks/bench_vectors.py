@@ -35,7 +35,7 @@ async def vectors() -> list[Row]:
         started = time.perf_counter()
         assert await store.count() == _COUNT
         opening = time.perf_counter() - started
-        found = [await store.search(query, 10) for query in queries[:_EXACT]]
+        results = [await store.search(query, 10) for query in queries[:_EXACT]]
         taken = await _searches(store, queries, None)
         filtered = await _searches(store, queries, VectorFilter(kinds=("user",), not_conversations=("c5",)))
         assert store.pid is not None
@@ -46,7 +46,7 @@ async def vectors() -> list[Row]:
         Row("search among 100,000 vectors, p50", median(taken), "ms", 5),
         Row("the same, p95", _p95(taken), "ms", 10),
         Row("the same with a filter, p50", median(filtered), "ms", 15),
-        Row("recall@10 of 100,000 vectors against exact", _recall(exact, found), "", 0.99, more_is_better=True),
+        Row("recall@10 of 100,000 vectors against exact", _recall(exact, results), "", 0.99, more_is_better=True),
         Row("opening 100,000 vectors, with the start of its process", opening, "s", 0.5),
         Row("storing 1,000 vectors", 1000 * inserting / _COUNT, "s", 0.5),
         Row("optimising 100,000 new vectors", optimising, "s", 30),
@@ -99,13 +99,13 @@ async def _searches(store: EmbeddedVectors, queries: list[Vector], where: Vector
 
 
 def _vectors(seed: int) -> Iterator[Vector]:
-    made = Clusters(seed)
+    clusters = Clusters(seed)
     while True:
-        yield made.vector()
+        yield clusters.vector()
 
 
-def _recall(exact: list[list[int]], found: list[tuple[VectorHit, ...]]) -> float:
-    right = sum(len(set(best) & {hit.number for hit in hits}) for best, hits in zip(exact, found, strict=True))
+def _recall(exact: list[list[int]], results: list[tuple[VectorHit, ...]]) -> float:
+    right = sum(len(set(best) & {hit.number for hit in hits}) for best, hits in zip(exact, results, strict=True))
     return right / sum(map(len, exact))
 
 

@@ -42,9 +42,9 @@ async def floods() -> list[Row]:
             async with engine(folder) as client:
                 await _run(client, "nothing", url)  # do not measure imports
                 rest = await at_rest(client, folder)
-                async with strain(client, folder) as found:
+                async with strain(client, folder) as busy:
                     await _run(client, kind, url)
-        rows += rows_of(f"a reply without an end: {kind}", found, rest)
+        rows += rows_of(f"a reply without an end: {kind}", busy, rest)
     return rows
 
 
@@ -55,15 +55,15 @@ async def long_branch() -> list[Row]:
         async with engine(folder) as client:
             await _run(client, "nothing", url)
             rest = await at_rest(client, folder)
-            async with strain(client, folder) as found:
+            async with strain(client, folder) as busy:
                 await _run(client, "nothing", url, "conv_long")
-    return rows_of("a turn after 100,000 entries", found, rest)
+    return rows_of("a turn after 100,000 entries", busy, rest)
 
 
 async def taken_in_and_away() -> list[Row]:
     """An import and a deletion of 50,000 entries."""
-    with tempfile.TemporaryDirectory() as kept:
-        file = Path(kept) / "all.jsonl"
+    with tempfile.TemporaryDirectory() as directory:
+        file = Path(directory) / "all.jsonl"
         with home() as folder:
             await fill(folder, 50_000)
             async with engine(folder) as client:
@@ -92,21 +92,21 @@ async def fill(folder: Path, count: int, conversation_id: str = "conv_long") -> 
         parent = f"{conversation_id}_{number - 1}" if number else None
         text = f"Entry {number}: what was said in the course of a long day of work with an agent. " * 3
         role: Role = "assistant" if number % 2 else "user"
-        made = node(f"{conversation_id}_{number}", parent, conversation_id, text)
-        database.journal.put(nodes.save(msgspec.structs.replace(made, role=role)))
+        entry = node(f"{conversation_id}_{number}", parent, conversation_id, text)
+        database.journal.put(nodes.save(msgspec.structs.replace(entry, role=role)))
         if number % 1_000 == 0:
             await database.journal.flush()
-    one = agent(f"agent_{conversation_id}", 1, f"{conversation_id}_{count - 1}")
-    database.journal.put(agents.save_agent(msgspec.structs.replace(one, conversation_id=conversation_id)))
+    head_agent = agent(f"agent_{conversation_id}", 1, f"{conversation_id}_{count - 1}")
+    database.journal.put(agents.save_agent(msgspec.structs.replace(head_agent, conversation_id=conversation_id)))
     await database.close()
 
 
-def rows_of(name: str, found: Strain, rest: Strain) -> list[Row]:
+def rows_of(name: str, busy: Strain, rest: Strain) -> list[Row]:
     """`rest` is the same idle engine on the same machine, just before."""
     return [
-        Row(f"{name}, memory", found.memory_mb, "MB", _MAX_MB),
-        Row(f"{name}, longest answer to others", found.answer_ms, "ms", _MAX_MS, rest.answer_ms),
-        Row(f"{name}, longest commit of others", found.commit_ms, "ms", _MAX_MS, rest.commit_ms),
+        Row(f"{name}, memory", busy.memory_mb, "MB", _MAX_MB),
+        Row(f"{name}, longest answer to others", busy.answer_ms, "ms", _MAX_MS, rest.answer_ms),
+        Row(f"{name}, longest commit of others", busy.commit_ms, "ms", _MAX_MS, rest.commit_ms),
     ]
 
 

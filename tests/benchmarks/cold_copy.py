@@ -52,13 +52,13 @@ def evict(program: Path) -> None:
 
 
 def read_mb(pid: int) -> float:
-    """What the process has read from the disk, and not from the page cache."""
+    """Return what the process has read from the disk, and not from the page cache, in MB."""
     lines = Path(f"/proc/{pid}/io").read_text(encoding="ascii").splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("read_bytes:")) / 1e6
 
 
 def _copy(source: Path, target: Path, *left_out: str) -> None:
-    """With the times of files: compiled ones are valid only for these."""
+    """Copy a folder with the times of its files: compiled ones are valid only for these."""
     shutil.copytree(source, target, symlinks=True, ignore=shutil.ignore_patterns(*left_out))
 
 

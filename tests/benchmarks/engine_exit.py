@@ -1,4 +1,4 @@
-"""From a signal to the exit of an engine whose task runs a stubborn command, waits for a limit, or talks."""
+"""The time from a signal to the exit of an engine whose task runs a stubborn command, waits for a limit, or talks."""
 
 import asyncio
 import os

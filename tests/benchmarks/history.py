@@ -105,7 +105,7 @@ def worked_id(number: int) -> str:
 
 
 def _key() -> str:
-    """Of this file and the schema: another history is built when they change."""
+    """Return a hash of this file and the schema: another history is built when they change."""
     modules = (sys.modules[__name__], schema, search_index, tables)
     sources = "".join(inspect.getsource(module) for module in modules)
     return hashlib.sha256(sources.encode()).hexdigest()[:12]
@@ -130,50 +130,50 @@ async def _build(source: Path) -> None:
 
 async def fill(database: Database, count: int) -> None:
     """`count` conversations with one message each: of a person, of an agent, or a result of a tool."""
-    words = Words()
+    vocabulary = Words()
     for number in range(count):
         conversation_id = f"conv_{number:08}"
         at = _BEGAN + _APART * number - (_OLDER if any(number in some for some in _IMPORTED) else timedelta())
         database.journal.put(
             conversations.save(conversation(conversation_id, at=at)),
-            nodes.save(replace(_single(words, number), conversation_id=conversation_id, created_at=at)),
+            nodes.save(replace(_single(vocabulary, number), conversation_id=conversation_id, created_at=at)),
         )
         if number % _BATCH == 0:
             await database.journal.flush()
     await database.journal.flush()
 
 
-def _single(words: Words, number: int) -> Node:
-    made = node(f"node_{number:08}", text=words.text(120))
+def _single(vocabulary: Words, number: int) -> Node:
+    message = node(f"node_{number:08}", text=vocabulary.text(120))
     if number % 50 == 7:
-        return _with_text(made, f"{_CJK[number // 50 % len(_CJK)]} {words.text(20)}")
+        return _with_text(message, f"{_CJK[number // 50 % len(_CJK)]} {vocabulary.text(20)}")
     if number % 9_973 == 1:
-        return _with_text(made, f"{words.text(30)} {RARE} {words.text(30)}")
+        return _with_text(message, f"{vocabulary.text(30)} {RARE} {vocabulary.text(30)}")
     if number % 20 == 3:
-        return replace(made, author="coder")
+        return replace(message, author="coder")
     match number % 3:
         case 0:
-            return replace(_with_text(made, words.text(25)), role="user", author="user")
+            return replace(_with_text(message, vocabulary.text(25)), role="user", author="user")
         case 1:
-            return made
+            return message
         case _:
             tool = ("shell", "code")[number % 2]
             # As long as a result may be in the index, or some lines.
-            result = _result(f"call_{number}", tool, words.text(1_300 if number % 120 == 2 else 80))
-            return replace(made, role="tool_result", author="engine", blocks=(result,))
+            result = _result(f"call_{number}", tool, vocabulary.text(1_300 if number % 120 == 2 else 80))
+            return replace(message, role="tool_result", author="engine", blocks=(result,))
 
 
-def _with_text(made: Node, text: str) -> Node:
-    return replace(made, blocks=(TextBlock(text=text),))
+def _with_text(message: Node, text: str) -> Node:
+    return replace(message, blocks=(TextBlock(text=text),))
 
 
-async def _fill_worked(database: Database, words: Words) -> None:
+async def _fill_worked(database: Database, vocabulary: Words) -> None:
     """The conversations that a window opens, and a long one of the same kind, each with its agent at the end."""
     database.journal.put(agents.save_agent(replace(agent("coder"), name="Coder", conversation_id="conv_00000003")))
     for number in range(WORKED):
-        database.journal.put(*_worked(words, worked_id(number), _EXCHANGES, number))
+        database.journal.put(*_worked(vocabulary, worked_id(number), _EXCHANGES, number))
     await database.journal.flush()
-    for batch in _batches(_worked(words, "long", LONG_NODES // _EXCHANGE_NODES + 1, WORKED)):
+    for batch in _batches(_worked(vocabulary, "long", LONG_NODES // _EXCHANGE_NODES + 1, WORKED)):
         database.journal.put(*batch)
         await database.journal.flush()
 
@@ -188,10 +188,10 @@ def _batches(writes: Iterator[Write]) -> Iterator[list[Write]]:
     yield batch
 
 
-def _worked(words: Words, conversation_id: str, exchanges: int, number: int) -> Iterator[Write]:
+def _worked(vocabulary: Words, conversation_id: str, exchanges: int, number: int) -> Iterator[Write]:
     at = _WORKED_BEGAN + timedelta(hours=number)
     yield conversations.save(
-        replace(conversation(conversation_id, at=at), title=f"Work on {words.text(3)}", workspace="/tmp")
+        replace(conversation(conversation_id, at=at), title=f"Work on {vocabulary.text(3)}", workspace="/tmp")
     )
     head: str | None = None
     for exchange in range(exchanges):
@@ -201,16 +201,16 @@ def _worked(words: Words, conversation_id: str, exchanges: int, number: int) -> 
             task(task_id, 1 + _CALLS, begun, begun + timedelta(seconds=25)),
             conversation_id=conversation_id,
             agent_id=f"of_{conversation_id}",
-            prompt=words.text(12),
+            prompt=vocabulary.text(12),
             stop_reason="completed",
         )
         yield tasks.save(ended)
-        for index, (role, blocks) in enumerate(_exchange(words, f"{conversation_id}_{exchange}")):
-            made = node(f"{conversation_id}_{exchange}_{index}", head, conversation_id)
+        for index, (role, blocks) in enumerate(_exchange(vocabulary, f"{conversation_id}_{exchange}")):
+            message = node(f"{conversation_id}_{exchange}_{index}", head, conversation_id)
             author = {"user": "user", "assistant": f"of_{conversation_id}"}.get(role, "engine")
             yield nodes.save(
                 replace(
-                    made,
+                    message,
                     role=role,
                     author=author,
                     blocks=blocks,
@@ -219,19 +219,19 @@ def _worked(words: Words, conversation_id: str, exchanges: int, number: int) -> 
                     turn=(index + 1) // 2,
                 )
             )
-            head = made.id
+            head = message.id
     yield agents.save_agent(replace(agent(f"of_{conversation_id}", head_id=head), conversation_id=conversation_id))
 
 
-def _exchange(words: Words, key: str) -> Iterator[tuple[Role, tuple[Block, ...]]]:
+def _exchange(vocabulary: Words, key: str) -> Iterator[tuple[Role, tuple[Block, ...]]]:
     """A message, some calls with their results, and the reply that ends it."""
-    yield "user", (TextBlock(text=words.text(25)),)
+    yield "user", (TextBlock(text=vocabulary.text(25)),)
     for number in range(_CALLS):
-        tool, arguments, text, details = _work(words, number)
+        tool, arguments, text, details = _work(vocabulary, number)
         call = ToolCallBlock(call_id=f"{key}_{number}", tool=tool, arguments=arguments)
-        yield "assistant", (TextBlock(text=words.text(15)), call)
+        yield "assistant", (TextBlock(text=vocabulary.text(15)), call)
         yield "tool_result", (_result(call.call_id, tool, text, details),)
-    yield "assistant", (TextBlock(text=words.reply()),)
+    yield "assistant", (TextBlock(text=vocabulary.reply()),)
 
 
 def _result(call_id: str, tool: str, text: str, details: JsonObject | None = None) -> ToolResultBlock:
@@ -241,26 +241,26 @@ def _result(call_id: str, tool: str, text: str, details: JsonObject | None = Non
     )
 
 
-def _work(words: Words, number: int) -> tuple[str, JsonObject, str, JsonObject]:
+def _work(vocabulary: Words, number: int) -> tuple[str, JsonObject, str, JsonObject]:
     """A tool, its arguments, its result and the details of that: commands, files read, found and changed."""
-    path = f"src/{words.text(1)}/{words.text(1)}.py"
+    path = f"src/{vocabulary.text(1)}/{vocabulary.text(1)}.py"
     timed: JsonObject = {"exit_code": 0, "duration_ms": 1_200}
     match number % 4:
         case 0:
-            output = "\n".join(f"{path}::{'_'.join(words.some(4))} PASSED" for _ in range(40))
+            output = "\n".join(f"{path}::{'_'.join(vocabulary.some(4))} PASSED" for _ in range(40))
             return "shell", {"command": f"python -m pytest -q {path}"}, output, timed
         case 1:
-            return "code", {"action": "read", "path": path}, words.code(80), {}
+            return "code", {"action": "read", "path": path}, vocabulary.code(80), {}
         case 2:
-            hits = "\n".join(f"src/{words.text(1)}.py:{line}: {words.text(8)}" for line in range(10, 200, 10))
-            return "code", {"action": "search", "path": ".", "pattern": words.text(1)}, hits, {}
+            hits = "\n".join(f"src/{vocabulary.text(1)}.py:{line}: {vocabulary.text(8)}" for line in range(10, 200, 10))
+            return "code", {"action": "search", "path": ".", "pattern": vocabulary.text(1)}, hits, {}
         case _:
-            return _change(words, path)
+            return _change(vocabulary, path)
 
 
-def _change(words: Words, path: str) -> tuple[str, JsonObject, str, JsonObject]:
-    old: Sequence[str] = words.code(6).split("\n")
-    new: Sequence[str] = words.code(8).split("\n")
+def _change(vocabulary: Words, path: str) -> tuple[str, JsonObject, str, JsonObject]:
+    old: Sequence[str] = vocabulary.code(6).split("\n")
+    new: Sequence[str] = vocabulary.code(8).split("\n")
     arguments: JsonObject = {"action": "edit", "path": path, "old": "\n".join(old), "new": "\n".join(new)}
     changed = "\n".join((*(f"-{line}" for line in old), *(f"+{line}" for line in new)))
     diff = f"--- a/{path}\n+++ b/{path}\n@@ -10,{len(old)} +10,{len(new)} @@\n{changed}\n"

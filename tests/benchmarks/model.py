@@ -59,8 +59,8 @@ class _Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._buffer += data
-        head, found, rest = self._buffer.partition(b"\r\n\r\n")
-        if not found:
+        head, separator, rest = self._buffer.partition(b"\r\n\r\n")
+        if not separator:
             return
         marker = head.lower().find(b"content-length:")
         length = int(head[marker + 15 :].split(b"\r\n", 1)[0]) if marker >= 0 else 0

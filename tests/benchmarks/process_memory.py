@@ -21,7 +21,7 @@ def status_kb(pid: int, field: str) -> int:
 
 
 def also_mapping(library: str) -> int:
-    """How many other processes have the file loaded that is mapped here under a name with `library`."""
+    """Return how many other processes map the same file that is mapped here under a name with `library`."""
     own = _mapped("self", library)
     others = (entry.name for entry in Path("/proc").iterdir() if entry.name.isdigit())
     # This process is one of them.

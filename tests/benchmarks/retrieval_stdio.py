@@ -70,8 +70,8 @@ class Store:
 
     async def find(self, query: str, limit: int) -> list[str]:
         """The ids of the best entries, best first."""
-        found = await self._search.find(read_question(query), limit, CancelSignal())
-        return [one.entry.entry.id for one in found.candidates]
+        recalled = await self._search.find(read_question(query), limit, CancelSignal())
+        return [candidate.entry.entry.id for candidate in recalled.candidates]
 
 
 class Retrieval:
@@ -110,11 +110,11 @@ class Retrieval:
 
 
 def _moment(turn: Turn) -> datetime:
-    """Of the time stamp (seconds, or ISO 8601), else of the date as public sets write it."""
+    """Return the time stamp (seconds, or ISO 8601), or else the date as public sets write it."""
     if isinstance(turn.ts, int | float):
         return datetime.fromtimestamp(turn.ts, UTC)
-    found = (_parsed(text, form) for text in (turn.ts, turn.date) if text for form in ("", *_DATE_FORMATS))
-    return next((moment for moment in found if moment is not None), _UNKNOWN)
+    moments = (_parsed(text, form) for text in (turn.ts, turn.date) if text for form in ("", *_DATE_FORMATS))
+    return next((moment for moment in moments if moment is not None), _UNKNOWN)
 
 
 def _parsed(text: str, form: str) -> datetime | None:

@@ -26,11 +26,11 @@ class Row:
         value = self.value / self.floor if self.of_floor and self.floor else self.value
         return value >= self.limit if self.more_is_better else value <= self.limit
 
-    def line(self, place: str) -> str:
-        """`place` says whether it was measured in the benchmark's process or from outside."""
+    def line(self, measured_in: str) -> str:
+        """Return the line of the table; `measured_in` is the benchmark's process, or outside of it."""
         relation, unit = "≥" if self.more_is_better else "≤", " ×" if self.of_floor else ""
         bound = "" if self.limit is None else f"{relation} {self.limit:g}{unit}"
         ratio = f"{self.value / self.floor:.1f} × {self.floor:.2f}" if self.floor else ""
         state = "" if self.limit is None else "yes" if self.holds else "**FAIL**"
         value = f"{self.value:.2f} {self.unit}".rstrip()
-        return f"| {self.name} | {value} | {bound} | {ratio} | {place} | {state} |"
+        return f"| {self.name} | {value} | {bound} | {ratio} | {measured_in} | {state} |"

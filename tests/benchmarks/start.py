@@ -1,4 +1,4 @@
-"""From the command to the first byte at the model: with a running engine, and without one."""
+"""The time from the command to the first byte at the model: with a running engine, and without one."""
 
 import asyncio
 import os

@@ -71,7 +71,7 @@ async def _one_task(sandbox: SandboxMode) -> tuple[list[_Round], float]:
                 wall_s = time.perf_counter() - started
                 cpu_s = (await _status(connection)).cpu_seconds - before.cpu_seconds
                 seconds = wall_s, cpu_s, bare["wall_s"], bare["cpu_s"], boxed["wall_s"], boxed["cpu_s"]
-                rounds.append(_Round(*(one / _STEPS * 1000 for one in seconds)))
+                rounds.append(_Round(*(duration / _STEPS * 1000 for duration in seconds)))
     return rounds, idle_mb
 
 
@@ -87,8 +87,11 @@ def _bubblewrap(folder: Path) -> list[str]:
 async def one_task() -> list[Row]:
     """Without the sandbox: the limits were set before commands ran in it."""
     rounds, idle_mb = await _one_task("off")
-    walls, cpus = [one.wall for one in rounds], [one.cpu for one in rounds]
-    bare_walls, bare_cpus = [one.bare_wall for one in rounds], [one.bare_cpu for one in rounds]
+    walls, cpus = [step_round.wall for step_round in rounds], [step_round.cpu for step_round in rounds]
+    bare_walls, bare_cpus = (
+        [step_round.bare_wall for step_round in rounds],
+        [step_round.bare_cpu for step_round in rounds],
+    )
     return [
         Row("a tool step of one task (with its echo)", median(walls), "ms", None, median(bare_walls)),
         Row("a tool step of one task, over the bare loop's", _ratio(walls, bare_walls), "×", 2.2),
@@ -104,10 +107,13 @@ async def boxed_task() -> list[Row]:
     The limits were 25, 12 and 8 ms on a machine where the bare loops took 2.86, 1.95 and 0.91 ms.
     """
     rounds, _ = await _one_task("required")
-    own = [one.wall - (one.boxed_wall - one.bare_wall) for one in rounds]
-    walls, cpus = [one.wall for one in rounds], [one.cpu for one in rounds]
-    bare, boxed = median([one.bare_wall for one in rounds]), median([one.boxed_wall for one in rounds])
-    boxed_cpu = median([one.boxed_cpu for one in rounds])
+    own = [step_round.wall - (step_round.boxed_wall - step_round.bare_wall) for step_round in rounds]
+    walls, cpus = [step_round.wall for step_round in rounds], [step_round.cpu for step_round in rounds]
+    bare, boxed = (
+        median([step_round.bare_wall for step_round in rounds]),
+        median([step_round.boxed_wall for step_round in rounds]),
+    )
+    boxed_cpu = median([step_round.boxed_cpu for step_round in rounds])
     return [
         Row("a tool step in the sandbox", median(walls), "ms", 8.7, boxed, of_floor=True),
         Row("a tool step in the sandbox, without bubblewrap's own start", median(own), "ms", 6.2, bare, of_floor=True),

@@ -1,4 +1,4 @@
-"""From a stop to the end of all processes of a task, including some that left their session and their parent.
+"""The time from a stop to the end of all processes of a task, also of those that left their session and parent.
 
 Each tool that runs something, in the sandbox and without it, with processes that end on SIGTERM or ignore it.
 """
@@ -46,7 +46,7 @@ class _Case:
 
 
 def _cases(marker: str) -> list[_Case]:
-    found: list[_Case] = []
+    cases: list[_Case] = []
     command = _COMMAND.format(marker=marker)
     for sandbox in (False, True) if shutil.which("bwrap") else (False,):
         inside = " in the sandbox" if sandbox else ""
@@ -55,10 +55,10 @@ def _cases(marker: str) -> list[_Case]:
             foreground = (("shell", {"command": children + command}),)
             left = f"({children}{command}) & sleep 0.01"
             background = (("shell", {"command": left}), ("shell", {"command": "sleep 60"}))
-            for calls, way in ((foreground, ""), (background, " in the background")):
-                found.append(_Case(f"stop of processes {ends}{way}{inside}", calls, 4, limit_s, sandbox))
+            for calls, suffix in ((foreground, ""), (background, " in the background")):
+                cases.append(_Case(f"stop of processes {ends}{suffix}{inside}", calls, 4, limit_s, sandbox))
     search = (("code", {"action": "search", "path": ".", "pattern": _SLOW}),)
-    return [*found, _Case("stop of a search", search, 0, _AT_TERM_S)]
+    return [*cases, _Case("stop of a search", search, 0, _AT_TERM_S)]
 
 
 async def stop() -> list[Row]:

@@ -35,7 +35,7 @@ class Strain:
 @asynccontextmanager
 async def strain(client: Connection, home: Path) -> AsyncGenerator[Strain]:
     """Measure the engine of `home` while the block runs, with another client that reads and writes continuously."""
-    found = Strain()
+    measured = Strain()
     pid = engine_pid(home)
     peak, begun = PeakMemory(pid), time.perf_counter()
     personality = Personality(id="pers_strain", name="Strain", system_prompt="")
@@ -54,27 +54,27 @@ async def strain(client: Connection, home: Path) -> AsyncGenerator[Strain]:
             await asyncio.sleep(_EACH_S)
 
     def answered(ms: float) -> None:
-        found.answer_ms = max(found.answer_ms, ms)
+        measured.answer_ms = max(measured.answer_ms, ms)
 
     def committed(ms: float) -> None:
-        found.commit_ms = max(found.commit_ms, ms)
+        measured.commit_ms = max(measured.commit_ms, ms)
 
     async with asyncio.TaskGroup() as group:
         watchers = [group.create_task(watch(read, answered)), group.create_task(watch(write, committed))]
         try:
-            yield found
+            yield measured
         finally:
-            found.seconds = time.perf_counter() - begun
-            found.memory_mb = peak.growth_mb()
+            measured.seconds = time.perf_counter() - begun
+            measured.memory_mb = peak.growth_mb()
             for watcher in watchers:
                 watcher.cancel()
 
 
 async def at_rest(client: Connection, home: Path) -> Strain:
     """The same for an idle engine: the cost of the machine and its other programs."""
-    async with strain(client, home) as found:
+    async with strain(client, home) as measured:
         await asyncio.sleep(_REST_S)
-    return found
+    return measured
 
 
 def engine_pid(home: Path) -> int:

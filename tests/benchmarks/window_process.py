@@ -78,13 +78,13 @@ async def theme(open: OpenWindow, *ids: str) -> Measured:
         await _until(lambda: open.front.store.count() > 0)
         open.window.grab()
     await asyncio.sleep(1.0)
-    found: list[float] = []
+    durations: list[float] = []
     for _ in range(_SWITCHES):
         started = time.process_time()
         open.window.commands.trigger("theme")
-        found.append((time.process_time() - started) * 1000)
+        durations.append((time.process_time() - started) * 1000)
         await asyncio.sleep(0.2)
-    return {"ms": sorted(found)[_SWITCHES // 2]}
+    return {"ms": sorted(durations)[_SWITCHES // 2]}
 
 
 async def idle(open: OpenWindow, *ids: str) -> Measured:
@@ -182,7 +182,7 @@ async def opens(open: OpenWindow) -> Measured:
         options.set_defaults(offered)  # what the engine has told meanwhile is replaced
         started = time.perf_counter()
         options.pick_model()
-        picker = next(one for one in options.findChildren(QDialog) if one.isVisible())
+        picker = next(dialog for dialog in options.findChildren(QDialog) if dialog.isVisible())
         picker.grab()
         pickers.append((time.perf_counter() - started) * 1000)
         picker.close()

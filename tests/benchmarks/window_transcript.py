@@ -48,9 +48,11 @@ async def window_transcript() -> list[Row]:
     _pages(view, application, _MORE_PAGES)
     grown = private_mb() - before - used
     warm.close()
-    updates, painted = _stream(view, rows, lambda text: reply(text, "s", streaming=True), whole=False)
-    code, _ = _stream(view, rows, lambda text: reply(f"```python\n{text}", "s", streaming=True), whole=True)
-    output, _ = _stream(view, rows, lambda text: tool("shell", {"command": "make"}, None, "s", output=text), whole=True)
+    updates, painted = _stream(view, rows, lambda text: reply(text, "s", streaming=True), single_row=False)
+    code, _ = _stream(view, rows, lambda text: reply(f"```python\n{text}", "s", streaming=True), single_row=True)
+    output, _ = _stream(
+        view, rows, lambda text: tool("shell", {"command": "make"}, None, "s", output=text), single_row=True
+    )
     lines = _stream_lines(view, rows)
     first, slices = _formulas(view, rows, application)
     view.close()
@@ -84,7 +86,7 @@ def _view(theme: Theme, rows: RowList) -> TranscriptView:
 
 
 def _pages(view: TranscriptView, application: QApplication, count: int) -> list[float]:
-    """As with a held key: no idle time to prepare rows."""
+    """Scroll up page by page as with a held key, without idle time to prepare rows, and return the times."""
     times: list[float] = []
     for _ in range(count):
         started = time.perf_counter()
@@ -96,20 +98,20 @@ def _pages(view: TranscriptView, application: QApplication, count: int) -> list[
 
 
 def _stream(
-    view: TranscriptView, rows: RowList, row: Callable[[str], shown.Row], *, whole: bool
+    view: TranscriptView, rows: RowList, row: Callable[[str], shown.Row], *, single_row: bool
 ) -> tuple[list[float], list[float]]:
-    """The last 5,000 of 20,000 characters; one row per paragraph, or a single `whole` row."""
+    """The last 5,000 of 20,000 characters; one row per paragraph, or one for all with `single_row`."""
     view.to_end()
     text = "".join(f"{_WORDS}\n" if number % 8 == 7 else _WORDS for number in range(_CHARACTERS // len(_WORDS)))
-    pieces = [text] if whole else [text[at : at + 500] for at in range(0, len(text), 500)]
+    pieces = [text] if single_row else [text[at : at + 500] for at in range(0, len(text), 500)]
     updates: list[float] = []
     painted: list[float] = []
     for piece in pieces:
         rows.append(reply("", "s", streaming=True))
         for end in range(_FLUSH, len(piece), _FLUSH):
-            made = row(piece[:end])
+            changed_row = row(piece[:end])
             started, busy = time.perf_counter(), time.thread_time()
-            rows.change(rows.count() - 1, made)
+            rows.change(rows.count() - 1, changed_row)
             view.lay_out()
             updates.append(time.thread_time() - busy)  # it waits for nothing, so CPU time excludes other processes
             view.viewport().repaint()
@@ -119,15 +121,15 @@ def _stream(
 
 def _stream_lines(view: TranscriptView, rows: RowList) -> list[float]:
     """A paragraph of 100,000 lines, split into rows as the store does it."""
-    pieces, shown, times = MarkdownPieces(), tuple[str, ...](), list[float]()
+    pieces, texts, times = MarkdownPieces(), tuple[str, ...](), list[float]()
     text = f"{_WORDS}\n" * 100
     for _ in range(1_000):
         busy = time.thread_time()
-        before, shown = len(shown), pieces.append(text)
+        before, texts = len(texts), pieces.append(text)
         if before:
-            rows.change(rows.count() - 1, reply(shown[before - 1], f"p{before - 1}", streaming=True))
-        for number in range(before, len(shown)):
-            rows.append(reply(shown[number], f"p{number}", streaming=True))
+            rows.change(rows.count() - 1, reply(texts[before - 1], f"p{before - 1}", streaming=True))
+        for number in range(before, len(texts)):
+            rows.append(reply(texts[number], f"p{number}", streaming=True))
         view.lay_out()
         view.viewport().repaint()
         times.append(time.thread_time() - busy)

@@ -43,7 +43,7 @@ async def window_start() -> list[Row]:
 
 
 async def window_stored() -> list[Row]:
-    """With a long history; the conversations have messages, replies and tool cards, as those that people open."""
+    """Measure a window with a long history of messages, replies and tool cards, as those that people open."""
     with home() as folder:
         await stored_history(Paths(folder))
         few, some, many = ([worked_id(number) for number in range(count)] for count in (3, 10, WORKED))
@@ -58,13 +58,13 @@ async def window_stored() -> list[Row]:
             idle = await _story(folder, "idle", *some)
             theme = await _story(folder, "theme", *many)
     assert long["rows"] >= LONG_NODES // 2, long  # a call and its result are one row
-    sharing = max(one["sharing"] for one in (three, long, fifty))
-    beside = f", beside {sharing:.0f} other processes with Qt" if sharing else ""
+    sharing = max(story["sharing"] for story in (three, long, fifty))
+    note = f", beside {sharing:.0f} other processes with Qt" if sharing else ""
     return [
         Row("window: start to usable, 100,000 conversations", median(usable), "s", 1.0),
-        Row(f"window: memory, three conversations (PSS){beside}", three["mb"], "MB", 100),
-        Row(f"window: memory, one of 10,000 messages (PSS){beside}", long["mb"], "MB", 120),
-        Row(f"window: memory, 50 tabs (PSS){beside}", fifty["mb"], "MB", 160),
+        Row(f"window: memory, three conversations (PSS){note}", three["mb"], "MB", 100),
+        Row(f"window: memory, one of 10,000 messages (PSS){note}", long["mb"], "MB", 120),
+        Row(f"window: memory, 50 tabs (PSS){note}", fifty["mb"], "MB", 160),
         Row("window: idle CPU, 10 tabs", idle["percent"], "%", 0.5),
         Row("window: theme switch, 50 tabs", theme["ms"], "ms", 150),
     ]
@@ -73,12 +73,12 @@ async def window_stored() -> list[Row]:
 async def window_streams() -> list[Row]:
     with home() as folder, _talker() as url:
         async with engine(folder):
-            found = await _story(folder, "streams", url, str(workspace_in(folder)))
-    assert found["running"] == 20, found
+            figures = await _story(folder, "streams", url, str(workspace_in(folder)))
+    assert figures["running"] == 20, figures
     return [
-        Row("window: stall, 20 tasks at 100 tokens/s, p99", found["p99"], "ms", 16),
-        Row("window: stall, 20 tasks at 100 tokens/s, max", found["max"], "ms", 33),
-        Row("window: CPU with 20 tasks at 100 tokens/s", found["cpu"], "%", 25),
+        Row("window: stall, 20 tasks at 100 tokens/s, p99", figures["p99"], "ms", 16),
+        Row("window: stall, 20 tasks at 100 tokens/s, max", figures["max"], "ms", 33),
+        Row("window: CPU with 20 tasks at 100 tokens/s", figures["cpu"], "%", 25),
     ]
 
 
@@ -86,34 +86,34 @@ async def wakes() -> list[Row]:
     """Idle processes do not wake the CPU."""
     with home() as folder, model(1, "touch asked-about") as server:
         async with engine(folder):
-            found = await _story(folder, "wakes", server.url, str(workspace_in(folder)))
+            rates = await _story(folder, "wakes", server.url, str(workspace_in(folder)))
     return [
-        Row("wake-ups while a task waits: engine with its watchdog", found["engine"], "/s", 0.5),
-        Row("wake-ups while a task waits: window", found["window"], "/s", 1.5),
+        Row("wake-ups while a task waits: engine with its watchdog", rates["engine"], "/s", 0.5),
+        Row("wake-ups while a task waits: window", rates["window"], "/s", 1.5),
     ]
 
 
 async def window_stop() -> list[Row]:
     with home() as folder, model(1, "sleep 60") as server:
         async with engine(folder):
-            found = [await _story(folder, "stop", server.url, str(workspace_in(folder))) for _ in range(_ROUNDS)]
+            stops = [await _story(folder, "stop", server.url, str(workspace_in(folder))) for _ in range(_ROUNDS)]
     return [
-        Row("window: stop clicked to stopping, worst of 7", max(one["stopping"] for one in found), "ms", 50),
-        Row("window: stop clicked to stopped, worst of 7", max(one["stopped"] for one in found), "ms", 500),
+        Row("window: stop clicked to stopping, worst of 7", max(times["stopping"] for times in stops), "ms", 50),
+        Row("window: stop clicked to stopped, worst of 7", max(times["stopped"] for times in stops), "ms", 500),
     ]
 
 
 async def window_opens() -> list[Row]:
-    """What a person opens from the keyboard, with all that was not loaded before."""
+    """Measure what a person opens from the keyboard, with all that was not loaded before."""
     with home() as folder:
         async with engine(folder):
-            found = await _story(folder, "opens")
+            times = await _story(folder, "opens")
     return [
-        Row("window: settings open, first time", found["settings_first"], "ms", 120),
-        Row("window: settings open, first time, CPU", found["settings_first_cpu"], "ms", 120),
-        Row("window: settings open, median", found["settings"], "ms", 120),
-        Row("window: model picker with 2,000 models, first time", found["picker_first"], "ms", 60),
-        Row("window: model picker with 2,000 models, median", found["picker"], "ms", 60),
+        Row("window: settings open, first time", times["settings_first"], "ms", 120),
+        Row("window: settings open, first time, CPU", times["settings_first_cpu"], "ms", 120),
+        Row("window: settings open, median", times["settings"], "ms", 120),
+        Row("window: model picker with 2,000 models, first time", times["picker_first"], "ms", 60),
+        Row("window: model picker with 2,000 models, median", times["picker"], "ms", 60),
     ]
 
 
@@ -142,7 +142,7 @@ async def _painted_after(folder: Path, python: Path | None = None, reads_mb: flo
 
 
 async def _painted_cold(folder: Path, python: Path) -> float:
-    """As after a reboot."""
+    """Return the time to the first paint as after a reboot."""
     await asyncio.to_thread(evict, python)
     return await _painted_after(folder, python, _COLD_MB)
 

@@ -30,7 +30,7 @@ def test_no_control_blank_or_unassigned_code_point_is_shown_as_it_is() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("text", "escaped"),
     [
         ("ls\u202e; rm\x1b[8m", "ls\\u202e; rm\\u001b[8m"),
         ("a\u00a0b\u2800c\u3164d", "a\\u00a0b\\u2800c\\u3164d"),
@@ -43,8 +43,8 @@ def test_no_control_blank_or_unassigned_code_point_is_shown_as_it_is() -> None:
         ("नमस्ते สวัสดี がぎ שלום 漢字", "नमस्ते สวัสดี がぎ שלום 漢字"),
     ],
 )
-def test_misleading_characters_are_escaped_and_ordinary_text_stays(text: str, shown: str) -> None:
-    assert escape_hidden(text) == shown
+def test_misleading_characters_are_escaped_and_ordinary_text_stays(text: str, escaped: str) -> None:
+    assert escape_hidden(text) == escaped
 
 
 def test_newline_is_a_symbol_in_a_single_line() -> None:

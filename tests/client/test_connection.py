@@ -90,7 +90,7 @@ async def test_command_running_at_a_disconnect_runs_once_and_is_answered(engine:
         await engine.runner.starting.wait()
         cable.cut()
         await watcher.until_kind(ConnectionRestored)
-        assert [one.reason for one in watcher.messages if isinstance(one, ConnectionDown)] == [
+        assert [message.reason for message in watcher.messages if isinstance(message, ConnectionDown)] == [
             "The connection was lost."
         ]
         engine.runner.gate.set()
@@ -176,7 +176,9 @@ async def test_client_gives_up_calls_but_keeps_reconnecting(engine: EngineServer
         cable.pull()
         with pytest.raises(ConnectionLost, match="does not answer"):
             await connection.call(ENGINE_STATUS, EmptyParams())
-        await watcher.until(lambda messages: any(isinstance(one, ConnectionDown) and one.gave_up for one in messages))
+        await watcher.until(
+            lambda messages: any(isinstance(message, ConnectionDown) and message.gave_up for message in messages)
+        )
         with pytest.raises(ConnectionLost):
             await connection.call(ENGINE_STATUS, EmptyParams())
         cable.pulled = False

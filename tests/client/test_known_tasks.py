@@ -17,12 +17,12 @@ def _shown(state: Task) -> EventRecord:
 
 
 def test_changes_are_applied_to_the_task_that_was_sent() -> None:
-    known, whole = KnownTasks(), task()
-    assert known.whole(_logged(TaskUpdate(task=whole))) == _shown(whole)
-    planning = replace_fields(whole, detail="planning")
-    assert known.whole(_logged(change_of(planning, frozenset({"activity"})))) == _shown(planning)
+    known_tasks, sent_task = KnownTasks(), task()
+    assert known_tasks.whole(_logged(TaskUpdate(task=sent_task))) == _shown(sent_task)
+    planning = replace_fields(sent_task, detail="planning")
+    assert known_tasks.whole(_logged(change_of(planning, frozenset({"activity"})))) == _shown(planning)
     ended = replace_fields(planning, ended_at=NOW, status="completed")
-    assert known.whole(_logged(change_of(ended, frozenset({"activity", "outcome"})))) == _shown(ended)
+    assert known_tasks.whole(_logged(change_of(ended, frozenset({"activity", "outcome"})))) == _shown(ended)
 
 
 def test_a_change_of_a_task_that_is_not_known_is_passed_over() -> None:
@@ -30,10 +30,10 @@ def test_a_change_of_a_task_that_is_not_known_is_passed_over() -> None:
 
 
 def test_a_task_of_an_answer_is_known_from_there_unless_events_said_more() -> None:
-    known = KnownTasks()
-    known.learn(TaskResult(task=task()))
+    known_tasks = KnownTasks()
+    known_tasks.learn(TaskResult(task=task()))
     planning = replace_fields(task(), detail="planning")
-    assert known.whole(_logged(change_of(planning, frozenset({"activity"})))) == _shown(planning)
-    known.learn(TaskResult(task=task()))
+    assert known_tasks.whole(_logged(change_of(planning, frozenset({"activity"})))) == _shown(planning)
+    known_tasks.learn(TaskResult(task=task()))
     second = replace_fields(planning, step_count=1)
-    assert known.whole(_logged(change_of(second, frozenset({"progress"})))) == _shown(second)
+    assert known_tasks.whole(_logged(change_of(second, frozenset({"progress"})))) == _shown(second)

@@ -50,12 +50,12 @@ async def shut_down(paths: Paths) -> None:
 
 
 async def test_clients_that_start_at_once_share_one_engine_that_then_ends_in_order(paths: Paths) -> None:
-    one, two, three = await asyncio.gather(*(connect(paths, f"client {number}") for number in range(3)))
-    assert one.instance_id == two.instance_id == three.instance_id
-    assert (await one.call(ENGINE_STATUS, EmptyParams())).clients == 3
+    first, second, third = await asyncio.gather(*(connect(paths, f"client {number}") for number in range(3)))
+    assert first.instance_id == second.instance_id == third.instance_id
+    assert (await first.call(ENGINE_STATUS, EmptyParams())).clients == 3
     mode = paths.endpoint.stat().st_mode & 0o777
     assert mode == 0o600
-    for connection in (one, two, three):
+    for connection in (first, second, third):
         await connection.close()
     await shut_down(paths)
     with pytest.raises(NoEngine):
@@ -76,10 +76,10 @@ async def test_the_engine_outlives_the_client_that_started_it(paths: Paths) -> N
     client = await asyncio.create_subprocess_exec(
         sys.executable, "-W", "error", "-c", script, str(paths.home), cwd=ROOT, stdout=subprocess.PIPE
     )
-    told, _ = await client.communicate()
+    output, _ = await client.communicate()
     assert client.returncode == 0
     connection = await connect(paths, "test", start=False)
-    assert connection.instance_id == told.decode()
+    assert connection.instance_id == output.decode()
     await connection.close()
     await shut_down(paths)
 
@@ -137,9 +137,9 @@ async def test_a_second_engine_names_the_process_that_has_the_directory(paths: P
         sys.executable, "-m", "errand", "engine", cwd=ROOT, env=os.environ | {"ERRAND_HOME": str(paths.home)},
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
-    _, told = await second.communicate()
+    _, error_output = await second.communicate()
     assert second.returncode == 1
-    assert str(read_endpoint(paths).pid) in told.decode()
+    assert str(read_endpoint(paths).pid) in error_output.decode()
     assert (await connection.call(ENGINE_STATUS, EmptyParams())).clients == 1
     await connection.close()
     await shut_down(paths)

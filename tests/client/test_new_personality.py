@@ -15,7 +15,7 @@ def named(name: str) -> Personality:
 
 
 @pytest.mark.parametrize(
-    ("given", "taken"),
+    ("imported_name", "taken"),
     [
         ("Ada", "Ada"),
         ("  \u202eevil\x1b[31m\nname ", "evil name"),
@@ -26,8 +26,8 @@ def named(name: str) -> Personality:
         ("Coder", "Coder 2"),
     ],
 )
-def test_imported_personality_gets_a_valid_name(given: str, taken: str) -> None:
-    assert new_personality(named(given), [named("coder")], ()).personality.name == taken
+def test_imported_personality_gets_a_valid_name(imported_name: str, taken: str) -> None:
+    assert new_personality(named(imported_name), [named("coder")], ()).personality.name == taken
 
 
 def test_non_regular_file_is_refused_without_blocking(tmp_path: Path) -> None:

@@ -45,6 +45,6 @@ def test_one_patch_has_several_files_and_leaves_out_those_without_lines(tmp_path
 
 
 def test_the_patch_of_a_shown_diff_has_its_names() -> None:
-    shown = "--- a.py\n+++ a.py\n@@ -1 +1 @@\n-old\n+new\n"
-    assert patch_of_diff(shown) == ("diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-old\n+new\n")
+    file_diff = "--- a.py\n+++ a.py\n@@ -1 +1 @@\n-old\n+new\n"
+    assert patch_of_diff(file_diff) == ("diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-old\n+new\n")
     assert patch_of_diff("Too large to be compared: 9 characters.\n+z\n") == ""

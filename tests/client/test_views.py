@@ -51,7 +51,7 @@ async def test_agents_heads_and_chats_as_they_come(tmp_path: Path) -> None:
         await chat(engine, agent.id, "again")
         await engine.services.agents.delete(agent.id)
         view = AgentView()
-        seen = [event for told in engine.watcher.events for event in view.record(told)]
+        seen = [event for published in engine.watcher.events for event in view.record(published)]
 
         def at(node_id: str | None) -> Position:
             return Position(tree_id=agent.conversation_id, node_id=node_id)
@@ -79,11 +79,11 @@ async def test_text_deltas_are_reported_once_and_missed_text_comes_with_the_repl
         assert len(deltas) > 2
         for seen in (deltas, deltas[:1] + deltas[2:], deltas[1:], []):
             view = AgentView()
-            view.record(next(told for told in engine.watcher.events if isinstance(told, TaskUpdate)))
-            every: list[AgentEvent] = [one for delta in seen for one in view.delta(delta)]
-            every += [one for told in engine.watcher.events for one in view.record(told)]
-            assert "".join(one.content for one in every if isinstance(one, ChatContent)) == text
-            late = [one for delta in deltas for one in view.delta(delta)]
+            view.record(next(published for published in engine.watcher.events if isinstance(published, TaskUpdate)))
+            every: list[AgentEvent] = [event for delta in seen for event in view.delta(delta)]
+            every += [event for published in engine.watcher.events for event in view.record(published)]
+            assert "".join(event.content for event in every if isinstance(event, ChatContent)) == text
+            late = [event for delta in deltas for event in view.delta(delta)]
             assert late == []
 
 
@@ -116,7 +116,9 @@ async def test_task_is_reported_as_thoughts_calls_and_response(tmp_path: Path) -
     async with engine_parts(tmp_path, ModelServer(replies=replies)) as engine:
         task = await engine.watcher.end((await engine.start()).id)
         view = ThoughtView(task.id)
-        seen = [event for told in map(event_with_displays, engine.watcher.events) for event in view.record(told)]
+        seen = [
+            event for published in map(event_with_displays, engine.watcher.events) for event in view.record(published)
+        ]
         assert seen[:3] == [
             Thought(text="hm"),
             Thought(text="Let me see."),
@@ -128,7 +130,7 @@ async def test_task_is_reported_as_thoughts_calls_and_response(tmp_path: Path) -
         assert isinstance(refused, ToolOutput)
         assert seen[6:] == [FinalResponse(text="all done")]
         other = ThoughtView("another")
-        assert [event for told in engine.watcher.events for event in other.record(told)] == []
+        assert [event for published in engine.watcher.events for event in other.record(published)] == []
 
 
 @pytest.mark.parametrize(
@@ -142,7 +144,7 @@ async def test_how_a_task_ends(tmp_path: Path, replies: list[Reply], turns: int 
     async with engine_parts(tmp_path, ModelServer(replies=replies)) as engine:
         task = await engine.watcher.end((await engine.start(mode="chat", max_turns=turns)).id)
         view = ThoughtView(task.id)
-        seen = [event for told in engine.watcher.events for event in view.record(told)]
+        seen = [event for published in engine.watcher.events for event in view.record(published)]
         assert type(seen[-1]).__name__ == last
         assert seen.count(seen[-1]) == 1, "nothing is said twice"
         assert isinstance(seen[-1], thought_events.Error | FinalResponse) and seen[-1].text

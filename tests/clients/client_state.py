@@ -66,11 +66,11 @@ class ClientState:
         else:
             self.tasks, self.asks = _without(self.tasks, scope), _without(self.asks, scope)
             self.agents, self.nodes = _without(self.agents, scope), _without(self.nodes, scope)
-        self.conversations |= {one.id: one for one in snapshot.conversations}
-        self.tasks |= {one.id: one for one in snapshot.tasks}
-        self.asks |= {one.id: one for one in snapshot.asks}
-        self.agents |= {one.id: one for one in snapshot.agents}
-        self.nodes |= {one.id: one for one in snapshot.nodes}
+        self.conversations |= {record.id: record for record in snapshot.conversations}
+        self.tasks |= {record.id: record for record in snapshot.tasks}
+        self.asks |= {record.id: record for record in snapshot.asks}
+        self.agents |= {record.id: record for record in snapshot.agents}
+        self.nodes |= {record.id: record for record in snapshot.nodes}
         if detail == "summary" and snapshot.nodes:
             self.faults.append(f"a summary of {scope} held nodes")
 
@@ -130,7 +130,7 @@ class ClientState:
 
 
 def _without(records: dict[str, T], conversation_id: str) -> dict[str, T]:
-    return {key: one for key, one in records.items() if _place(one) != conversation_id}
+    return {key: record for key, record in records.items() if _place(record) != conversation_id}
 
 
 def _place(record: Conversation | Task | Ask | Agent | Node) -> str:
@@ -139,46 +139,48 @@ def _place(record: Conversation | Task | Ask | Agent | Node) -> str:
 
 async def differences(state: ClientState, follow: FollowedScope, database: Database) -> list[str]:
     """Differences between the subscribed scopes and the stored state, as text."""
-    whole = follow.scope == ALL
-    scope = None if whole else follow.scope
+    follows_all = follow.scope == ALL
+    scope = None if follows_all else follow.scope
     stored = (await database.tasks.page(_ALL, scope)).tasks
     waiting = [ask for ask in await database.asks.waiting() if scope in (None, ask.conversation_id)]
-    found = _compare("task", {task.id: task for task in stored}, _of(state.tasks, scope))
-    known = {key: ask for key, ask in _of(state.asks, scope).items() if ask.status == "waiting"}
-    found += _compare("ask", {ask.id: ask for ask in waiting}, known)
+    faults = _compare("task", {task.id: task for task in stored}, _of(state.tasks, scope))
+    client_asks = {key: ask for key, ask in _of(state.asks, scope).items() if ask.status == "waiting"}
+    faults += _compare("ask", {ask.id: ask for ask in waiting}, client_asks)
     if scope is None:
         conversations = (await database.conversations.page(limit=_ALL)).conversations
-        found += _compare("conversation", {one.id: one for one in conversations}, state.conversations)
-        found += _compare("grant", {grant.id: grant for grant in await database.grants.valid()}, state.grants)
+        faults += _compare(
+            "conversation", {conversation.id: conversation for conversation in conversations}, state.conversations
+        )
+        faults += _compare("grant", {grant.id: grant for grant in await database.grants.valid()}, state.grants)
     else:
         agents = {agent.id: agent for agent in await database.agents.list(scope)}
-        found += _compare("agent", agents, _of(state.agents, scope))
+        faults += _compare("agent", agents, _of(state.agents, scope))
     if scope is not None and follow.detail == "full":
-        found += await _node_differences(state, scope, database)
-    return found
+        faults += await _node_differences(state, scope, database)
+    return faults
 
 
 async def _node_differences(state: ClientState, scope: str, database: Database) -> list[str]:
     """Every known node equals the stored one with displays, and the end of the first agent's branch is known."""
-    known = _of(state.nodes, scope)
-    stored = {key: node for key in known if (node := await database.nodes.get(key)) is not None}
+    client_nodes = _of(state.nodes, scope)
+    stored = {key: node for key in client_nodes if (node := await database.nodes.get(key)) is not None}
     agent = first_agent(await database.agents.list(scope))
     if agent is not None and agent.head_id is not None:
         page, _ = await database.nodes.branch(agent.head_id, _PAGE)
         stored |= {node.id: node for node in page}
-    return _compare("node", {key: with_displays(node) for key, node in stored.items()}, known)
+    return _compare("node", {key: with_displays(node) for key, node in stored.items()}, client_nodes)
 
 
 def _of(records: dict[str, T], scope: str | None) -> dict[str, T]:
-    return {key: one for key, one in records.items() if scope in (None, _place(one))}
+    return {key: record for key, record in records.items() if scope in (None, _place(record))}
 
 
-def _compare(what: str, stored: Mapping[str, Wire], known: Mapping[str, Wire]) -> list[str]:
-    missing = [f"{what} {key} is not known" for key in stored.keys() - known.keys()]
-    extra = [f"{what} {key} is known and not stored" for key in known.keys() - stored.keys()]
+def _compare(what: str, stored: Mapping[str, Wire], client_records: Mapping[str, Wire]) -> list[str]:
+    missing = [f"{what} {key} is not known" for key in stored.keys() - client_records.keys()]
+    extra = [f"{what} {key} is known and not stored" for key in client_records.keys() - stored.keys()]
     other = [
-        f"{what} {key} is known as {known[key]}, stored as {stored[key]}"
-        for key in stored.keys() & known.keys()
-        if stored[key] != known[key]
+        f"{what} {key} is known as {client_records[key]}, stored as {stored[key]}"
+        for key in stored.keys() & client_records.keys()
+        if stored[key] != client_records[key]
     ]
     return missing + extra + other

@@ -137,11 +137,11 @@ class Crowd:
             "apiKey": "sk-test-key-of-the-tests",
             "approve": random.choice(("ask", "all")),
         }
-        one, again = await client.call_twice("task/start", **params)
-        if one and again and one != again:  # a refusal is not stored
-            self.tally.faults.append(f"a command sent twice was answered {one} and {again}")
-        if "task" in one:
-            self._started.add(_text(one["task"], "id"))
+        first, again = await client.call_twice("task/start", **params)
+        if first and again and first != again:  # a refusal is not stored
+            self.tally.faults.append(f"a command sent twice was answered {first} and {again}")
+        if "task" in first:
+            self._started.add(_text(first["task"], "id"))
 
     async def _answer(self, client: RestlessClient, random: Random) -> None:
         """Answer an open ask from three clients at once."""
@@ -149,14 +149,16 @@ class Crowd:
         if not waiting:
             return
         ask = random.choice(waiting)
-        others = [one for one in self._clients if one.is_connected and one is not client and not one.is_behind][:2]
-        answers = await asyncio.gather(*(_settle_ask(one, ask.id) for one in (client, *others)), return_exceptions=True)
-        heard = [one for one in answers if isinstance(one, dict) and one]
-        winners = [one for one in heard if one["won"]]
+        others = [peer for peer in self._clients if peer.is_connected and peer is not client and not peer.is_behind][:2]
+        answers = await asyncio.gather(
+            *(_settle_ask(peer, ask.id) for peer in (client, *others)), return_exceptions=True
+        )
+        heard = [settled for settled in answers if isinstance(settled, dict) and settled]
+        winners = [settled for settled in heard if settled["won"]]
         self.tally.done["answered together"] += len(heard) > 1
         if len(winners) > 1:
             self.tally.faults.append(f"{len(winners)} answers won the ask {ask.id}")
-        if any(one["ask"] != heard[0]["ask"] for one in heard):
+        if any(settled["ask"] != heard[0]["ask"] for settled in heard):
             self.tally.faults.append(f"clients heard different answers to the ask {ask.id}")
 
     async def _move(self, client: RestlessClient, random: Random) -> None:
@@ -174,9 +176,9 @@ class Crowd:
         """Add an agent at the first one's position; the command is sent twice."""
         conversation = await self._some_conversation(random)
         if conversation != ALL:
-            one, again = await client.call_twice("agent/create", conversationId=conversation)
-            if one and again and one != again:
-                self.tally.faults.append(f"an agent that was created twice is {one} and {again}")
+            first, again = await client.call_twice("agent/create", conversationId=conversation)
+            if first and again and first != again:
+                self.tally.faults.append(f"an agent that was created twice is {first} and {again}")
 
     async def _part(self, client: RestlessClient, random: Random) -> None:
         """Delete an agent that may be running."""
@@ -191,8 +193,8 @@ class Crowd:
         if head is not None:
             change = random.choice(("keepNodeId", "releaseNodeId"))
             taking: JsonObject = {"rule": "addressed", "limit": random.randint(1, 9)}
-            place: JsonObject = {"conversationId": agents[0].conversation_id, change: head, "turnTaking": taking}
-            await client.call_twice("conversation/change", **place)
+            params: JsonObject = {"conversationId": agents[0].conversation_id, change: head, "turnTaking": taking}
+            await client.call_twice("conversation/change", **params)
 
     async def _doze(self, client: RestlessClient, random: Random) -> None:
         client.stop_reading()
@@ -251,8 +253,8 @@ class Crowd:
         database = self._services.database
         for client in self._clients:
             for follow in client.follows.all:
-                found = await differences(client.state, follow, database)
-                self.tally.faults += [f"{client.name}, {follow.scope} {follow.detail}: {text}" for text in found]
+                mismatches = await differences(client.state, follow, database)
+                self.tally.faults += [f"{client.name}, {follow.scope} {follow.detail}: {text}" for text in mismatches]
             self.tally.faults += [f"{client.name}: {text}" for text in client.state.faults]
             self.tally.done["resyncs"] += client.resyncs
             await client.die(in_mid_frame=False)

@@ -44,7 +44,7 @@ def _first_in_lists(ours: list[JsonValue], theirs: list[JsonValue], where: str) 
 
 
 def _comparable(value: JsonValue) -> JsonValue:
-    """At the start of a reply only type and role are compared; of validation texts only the first line."""
+    """Reduce the start of a reply to its type and role, and a validation text to its first line."""
     if isinstance(value, dict) and value.get("type") == "message_start" and value.get("role") == "assistant":
         return {"type": "message_start", "role": "assistant"}
     if isinstance(value, str) and value.startswith("Validation failed for tool"):

@@ -26,7 +26,7 @@ def read(path: Path) -> list[msgspec.Raw]:
 
 async def differences(case: Case, profiles: Sequence[Profile]) -> list[str]:
     """The differences, at most one text per profile."""
-    found: list[str] = []
+    problems: list[str] = []
     for profile in profiles:
         playing = asyncio.create_task(play(case.scenario, profile))
         await asyncio.wait([playing], timeout=_SECONDS)
@@ -34,21 +34,21 @@ async def differences(case: Case, profiles: Sequence[Profile]) -> list[str]:
         if not playing.done():
             playing.cancel()
             await asyncio.wait([playing])
-            found.append(f"{name}: did not end within {_SECONDS:.0f} s")
+            problems.append(f"{name}: did not end within {_SECONDS:.0f} s")
         elif failure := playing.exception():
-            found.append(f"{name}: raised {failure!r}")
+            problems.append(f"{name}: raised {failure!r}")
         elif difference := first_difference(playing.result(), case.expected[profile]):
-            found.append(f"{name}: {difference}")
-    return found
+            problems.append(f"{name}: {difference}")
+    return problems
 
 
-def check(raw: msgspec.Raw, wanted: Sequence[Profile]) -> list[str] | None:
+def check(raw: msgspec.Raw, selected: Sequence[Profile]) -> list[str] | None:
     """The differences of one scenario; None if it has no expectation for the wanted profiles."""
     try:
         case = msgspec.json.decode(raw, type=Case)
     except msgspec.ValidationError as error:
         return [f"a scenario cannot be read: {error}"]
-    profiles: list[Profile] = [profile for profile in wanted if profile in case.expected]
+    profiles: list[Profile] = [profile for profile in selected if profile in case.expected]
     return asyncio.run(differences(case, profiles)) if profiles else None
 
 
@@ -57,14 +57,14 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("file", type=Path)
     parser.add_argument("--profile", choices=PROFILES)
     options = parser.parse_args(arguments)
-    wanted: list[Profile] = [profile for profile in PROFILES if options.profile in (None, profile)]
+    profiles: list[Profile] = [profile for profile in PROFILES if options.profile in (None, profile)]
     failed = passed = 0
     for raw in read(options.file):
-        found = check(raw, wanted)
-        if found is None:
+        problems = check(raw, profiles)
+        if problems is None:
             continue
-        sys.stdout.write("".join(f"{line}\n" for line in found))
-        failed, passed = failed + bool(found), passed + (not found)
+        sys.stdout.write("".join(f"{line}\n" for line in problems))
+        failed, passed = failed + bool(problems), passed + (not problems)
     sys.stdout.write(f"{passed} passed, {failed} failed\n")
     return 1 if failed else 0
 

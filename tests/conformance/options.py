@@ -86,8 +86,10 @@ class _ScriptedHooks:
         spec = self._options.convert_to_llm
         assert spec is not None
         drop, as_user = _roles(spec.drop), _roles(spec.as_user)
-        kept = [message for message in messages if message.role not in drop]
-        return await to_model_messages([_as_user(message) if message.role in as_user else message for message in kept])
+        remaining = [message for message in messages if message.role not in drop]
+        return await to_model_messages(
+            [_as_user(message) if message.role in as_user else message for message in remaining]
+        )
 
     async def _key(self, model: str) -> str | None:
         return f"key for {model}"

@@ -56,7 +56,7 @@ class _Expectation(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one case expects and what the policy says; `decision` is empty if it failed with an error."""
+    """The expectation of a case and the policy's answer; `decision` is empty if the policy failed with an error."""
 
     case: _Expectation
     decision: str
@@ -96,11 +96,11 @@ def _outcomes(raws: Iterable[msgspec.Raw], folder: Path) -> Iterator[Outcome]:
             continue
         case = msgspec.json.decode(raw, type=_Expectation)
         try:
-            found = answer(msgspec.json.decode(_in_folders(raw, case.context.fs, folder / str(index)), type=Case))
+            verdict = answer(msgspec.json.decode(_in_folders(raw, case.context.fs, folder / str(index)), type=Case))
         except _BROKEN as error:
             yield Outcome(case, "", repr(error))
             continue
-        yield Outcome(case, found.decision, f"{found.rule}: {found.reason}")
+        yield Outcome(case, verdict.decision, f"{verdict.rule}: {verdict.reason}")
 
 
 def _in_folders(raw: msgspec.Raw, links: Sequence[CaseLink], folder: Path) -> str:
@@ -163,8 +163,8 @@ def report(outcomes: Sequence[Outcome], left_out: Mapping[str, str]) -> Iterator
     failed = [outcome for outcome in outcomes if not outcome.passed]
     for outcome in failed:
         case = outcome.case
-        wanted, got = " or ".join(outcome.accepted), outcome.decision or "an error"
-        yield f"{case.id} [{', '.join(case.tags)}]: wanted {wanted}, got {got} ({outcome.text})"
+        expected, got = " or ".join(outcome.accepted), outcome.decision or "an error"
+        yield f"{case.id} [{', '.join(case.tags)}]: wanted {expected}, got {got} ({outcome.text})"
     for tag, count in Counter(tag for outcome in failed for tag in outcome.case.tags).most_common():
         yield f"failures tagged {tag}: {count}"
     for kind in dict.fromkeys(outcome.case.kind for outcome in outcomes):

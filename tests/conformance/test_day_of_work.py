@@ -56,8 +56,8 @@ class Person:
 
     def answer(self, access: Access, decision: Decision, workspace: Path) -> None:
         offers = offers_for(access, decision, str(workspace), partial(self._judge, workspace))
-        kept = [offer for offer in offers if offer.kind in ("prefix", "folder")][-1:]
-        calls = frozenset(call for offer in kept for call in offer.calls)
+        widest_offers = [offer for offer in offers if offer.kind in ("prefix", "folder")][-1:]
+        calls = frozenset(call for offer in widest_offers for call in offer.calls)
         self.granted[workspace] = self.granted.get(workspace, frozenset()) | calls
 
     def _judge(self, workspace: Path, access: Access, granted: frozenset[GrantedCall]) -> Decision:
@@ -65,13 +65,13 @@ class Person:
 
 
 def make_workspaces(day: Day, home: Path) -> dict[str, Path]:
-    found: dict[str, Path] = {}
+    workspaces: dict[str, Path] = {}
     for name, files in day.files.items():
-        found[name] = workspace = home / "projects" / name
+        workspaces[name] = workspace = home / "projects" / name
         for path, text in files.items():
             (workspace / path).parent.mkdir(parents=True, exist_ok=True)
             (workspace / path).write_text(text)
-        for words in (
+        for arguments in (
             ["init", "-q", "-b", "main"],
             ["commit", "-q", "--allow-empty", "-m", "Begin"],
             ["tag", "v1.0"],
@@ -79,8 +79,8 @@ def make_workspaces(day: Day, home: Path) -> dict[str, Path]:
             ["commit", "-q", "-m", "Add all"],
         ):
             options = ["-C", str(workspace), "-c", "user.name=Dana", "-c", "user.email=dana@example.org"]
-            subprocess.run(["git", *options, *words], check=True)
-    return found
+            subprocess.run(["git", *options, *arguments], check=True)
+    return workspaces
 
 
 def test_a_day_of_work_asks_seldom_and_lets_nothing_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

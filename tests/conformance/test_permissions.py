@@ -29,9 +29,9 @@ def test_attacks_on_the_policy_get_an_accepted_answer(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("variable", ["a=$a$a", "a=${a}${a}", 'export a="$a$a"'])
 def test_values_that_double_are_not_inserted_without_bound(variable: str) -> None:
-    found = scan(f"a=xxxxxxxx; {f'{variable}; ' * 200}rm -rf $a; rm -rf /", {})
-    assert sum(len(word) for command in found for word in command.argv) < 1_000_000
-    assert found[-1].argv == ["rm", "-rf", "/"]
+    commands = scan(f"a=xxxxxxxx; {f'{variable}; ' * 200}rm -rf $a; rm -rf /", {})
+    assert sum(len(word) for command in commands for word in command.argv) < 1_000_000
+    assert commands[-1].argv == ["rm", "-rf", "/"]
 
 
 async def test_the_engine_serves_and_refuses_wire_requests_as_the_cases_say(tmp_path: Path) -> None:
@@ -63,11 +63,11 @@ def test_the_command_says_what_failed_and_what_was_not_run(tmp_path: Path, capsy
     assert printed.endswith("too permissive: 1\nmacro recall: 0.000\n0 passed, 1 failed\n")
 
 
-def _case(number: int, kind: str, given: JsonObject, expected: str, **context: JsonValue) -> JsonObject:
+def _case(number: int, kind: str, case_input: JsonObject, expected: str, **context: JsonValue) -> JsonObject:
     return {
         "id": f"{kind}-{number}",
         "kind": kind,
-        "input": given,
+        "input": case_input,
         "context": {**_CONTEXT, **context},
         "expected": expected,
     }
@@ -134,10 +134,10 @@ async def test_wire_cases_take_fragments_in_every_form_and_say_whether_they_ran(
         {"json": msgspec.json.decode(request), "size_bytes": 7},
         request,
     ]
-    given: JsonObject = {"transport": "ws", "headers": [["Host", "127.0.0.1:8765"]], "token": "TOKEN_DESKTOP"}
+    base_input: JsonObject = {"transport": "ws", "headers": [["Host", "127.0.0.1:8765"]], "token": "TOKEN_DESKTOP"}
     steps: list[JsonValue] = [[{"send_fragments": form}] for form in forms]
-    cases = [_case(number, "ws", {**given, "steps": each}, "allow") for number, each in enumerate(steps)]
-    long: JsonObject = {**given, "steps": [{"wait_s": 60}]}
+    cases = [_case(number, "ws", {**base_input, "steps": each}, "allow") for number, each in enumerate(steps)]
+    long: JsonObject = {**base_input, "steps": [{"wait_s": 60}]}
     outcomes, left_out = await run_wire(_raws(*cases, _case(9, "ws", long, "allow")), tmp_path)
     assert [(outcome.case.id, outcome.text) for outcome in outcomes if not outcome.passed] == []
     lines = list(report(outcomes, left_out))

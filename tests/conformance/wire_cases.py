@@ -126,15 +126,15 @@ async def _is_served(case: WireCase, engine: WireEngine) -> bool:
 
 async def _status(case: WireCase, engine: WireEngine) -> str:
     """The status of the answer to the case's HTTP request, which for `ws` is the one that opens the connection."""
-    given, port = case.input, engine.server.port
-    headers = "".join(f"{name}: {value.replace(_MODEL_PORT, str(port))}\r\n" for name, value in given.headers)
-    if given.transport == "ws":
-        head, body = f"GET {given.path.replace('/ws', '/rpc', 1)} HTTP/1.1\r\n{_UPGRADE}", b""
+    wire_input, port = case.input, engine.server.port
+    headers = "".join(f"{name}: {value.replace(_MODEL_PORT, str(port))}\r\n" for name, value in wire_input.headers)
+    if wire_input.transport == "ws":
+        head, body = f"GET {wire_input.path.replace('/ws', '/rpc', 1)} HTTP/1.1\r\n{_UPGRADE}", b""
     else:
-        body = given.body.encode() if isinstance(given.body, str) else msgspec.json.encode(given.body)
-        head = f"{given.http_method} {given.path} HTTP/1.1\r\nContent-Length: {len(body)}\r\n"
-        if isinstance(given.token, str):
-            headers += f"Authorization: Bearer {given.token.replace('TOKEN_DESKTOP', TOKEN)}\r\n"
+        body = wire_input.body.encode() if isinstance(wire_input.body, str) else msgspec.json.encode(wire_input.body)
+        head = f"{wire_input.http_method} {wire_input.path} HTTP/1.1\r\nContent-Length: {len(body)}\r\n"
+        if isinstance(wire_input.token, str):
+            headers += f"Authorization: Bearer {wire_input.token.replace('TOKEN_DESKTOP', TOKEN)}\r\n"
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(f"{head}{headers}\r\n".encode() + body)
     line = await asyncio.wait_for(reader.readline(), WAIT_LIMIT_S)
@@ -154,16 +154,16 @@ class _Player:
 
     async def connect(self) -> None:
         self._client = await self._stack.enter_async_context(self._engine.client())
-        token, given = self._case.input.token, self._case.input.token
+        token, token_proof = self._case.input.token, self._case.input.token
         if any("fail_auth" in step.values() for step in self._case.input.steps):
             return  # it authenticates after its failures
         if isinstance(token, str):
-            given = await _proof(self._client, token.replace("TOKEN_DESKTOP", TOKEN))
+            token_proof = await _proof(self._client, token.replace("TOKEN_DESKTOP", TOKEN))
         if token is not None:
-            await self._introduce(given)
+            await self._introduce(token_proof)
 
     async def play(self) -> bool:
-        """Whether the last step was served."""
+        """Play all steps and tell whether the last one was served."""
         served = True
         for step in self._case.input.steps:
             served = await self._play(step)
@@ -234,8 +234,8 @@ class _Player:
                     await self._introduce(await _proof(self._client, "TOKEN_WRONG"))
                 await self._introduce(await _proof(self._client, TOKEN))
 
-    async def _introduce(self, given: JsonValue) -> None:
-        params: JsonObject = {"clientId": "wire", "clientName": "wire", "proof": given}
+    async def _introduce(self, token_proof: JsonValue) -> None:
+        params: JsonObject = {"clientId": "wire", "clientName": "wire", "proof": token_proof}
         frame = msgspec.json.encode({"jsonrpc": "2.0", "id": "i", "method": "initialize", "params": params})
         self._recorded.append(frame)
         await self._client.socket.send(frame, text=True)
@@ -245,9 +245,9 @@ class _Player:
         if "send_json" in step:
             yield msgspec.json.encode(self._request(_json(step)))
         elif "send_batch" in step:
-            given = step["send_batch"]
-            one: JsonObject = {"jsonrpc": "2.0", "id": 1, "method": "conversation/list", "params": {}}
-            yield msgspec.json.encode([one] * (len(given) if isinstance(given, list) else _number(given)))
+            batch = step["send_batch"]
+            request: JsonObject = {"jsonrpc": "2.0", "id": 1, "method": "conversation/list", "params": {}}
+            yield msgspec.json.encode([request] * (len(batch) if isinstance(batch, list) else _number(batch)))
         elif "send_hex" in step:
             yield bytes.fromhex(str(step["send_hex"]))
         elif "send_text" in step:
@@ -257,24 +257,24 @@ class _Player:
         elif "send_deflate_bomb" not in step:
             yield from _made(step)
 
-    def _fragments(self, given: JsonValue) -> Sequence[str]:
+    def _fragments(self, spec: JsonValue) -> Sequence[str]:
         """One message in fragments: a list of them, a text or request with their number or size, or a repeated unit."""
-        if isinstance(given, list):
-            parts = [part if isinstance(part, str) else msgspec.json.encode(part).decode() for part in given]
+        if isinstance(spec, list):
+            parts = [part if isinstance(part, str) else msgspec.json.encode(part).decode() for part in spec]
             return _cut(_real("".join(parts)), len(parts)) if parts else [""]
-        if not isinstance(given, dict):
-            return _cut(_real(given), len(given)) if isinstance(given, str) else ["a"] * _number(given)
-        listed = next((value for value in given.values() if isinstance(value, list)), None)
+        if not isinstance(spec, dict):
+            return _cut(_real(spec), len(spec)) if isinstance(spec, str) else ["a"] * _number(spec)
+        listed = next((value for value in spec.values() if isinstance(value, list)), None)
         if listed is not None:
             return self._fragments(listed)
-        if "unit" in given:
-            unit, count = str(given["unit"]), _number(given)
-            return [str(given.get("prefix", "")), *[unit] * count, str(given.get("suffix", ""))]
-        content = next((value for value in given.values() if isinstance(value, str | dict)), None)
+        if "unit" in spec:
+            unit, count = str(spec["unit"]), _number(spec)
+            return [str(spec.get("prefix", "")), *[unit] * count, str(spec.get("suffix", ""))]
+        content = next((value for value in spec.values() if isinstance(value, str | dict)), None)
         if content is None:
-            return ["a"] * _number(given)
+            return ["a"] * _number(spec)
         text = _real(content) if isinstance(content, str) else msgspec.json.encode(self._request(content)).decode()
-        numbers = [(name, value) for name, value in given.items() if isinstance(value, int)]
+        numbers = [(name, value) for name, value in spec.items() if isinstance(value, int)]
         name, number = numbers[0] if numbers else ("count", 2)
         return _cut(text, -(-len(text) // max(1, number)) if "size" in name or "bytes" in name else number)
 
@@ -287,35 +287,37 @@ class _Player:
         if str(message.get("id")) in self._sent:
             ours["id"] = f"{message.get('id')} again {len(self._sent)}"
         self._sent.add(str(ours.get("id")))
-        given = params if isinstance(params, dict) else {}
+        fields = params if isinstance(params, dict) else {}
         match method:
             case "ping":
-                ours["params"] = {"scope": "all", **given}
+                ours["params"] = {"scope": "all", **fields}
             case "session.send":
-                kept = {name: value for name, value in given.items() if name not in ("session", "text")}
+                other_fields = {name: value for name, value in fields.items() if name not in ("session", "text")}
                 model = {"model": "openai_compatible/test-model", "apiBase": self._engine.parts.model.url}
-                ours["params"] = {"prompt": given.get("text"), "apiKey": "none", **model, **kept}
+                ours["params"] = {"prompt": fields.get("text"), "apiKey": "none", **model, **other_fields}
             case "settings.set":
-                ours["params"] = {"name": given.get("key"), "value": given.get("value")}
+                ours["params"] = {"name": fields.get("key"), "value": fields.get("value")}
             case "permission.reply":
-                ours["params"] = self._answer(given)
+                ours["params"] = self._answer(fields)
             case _:
-                ours["params"] = given
+                ours["params"] = fields
         return ours
 
-    def _answer(self, given: Mapping[str, JsonValue]) -> JsonObject:
-        pending, decision = self._case.context.pending_permission, given.get("decision")
+    def _answer(self, fields: Mapping[str, JsonValue]) -> JsonObject:
+        pending, decision = self._case.context.pending_permission, fields.get("decision")
         ask = self._engine.ask
         answer: JsonObject = {
-            name: value for name, value in given.items() if name not in ("id", "decision", "command_sha256", "session")
+            name: value for name, value in fields.items() if name not in ("id", "decision", "command_sha256", "session")
         }
-        answer["askId"] = ask.id if ask is not None and given.get("id") == pending.id else given.get("id")
+        answer["askId"] = ask.id if ask is not None and fields.get("id") == pending.id else fields.get("id")
         answer["allow"] = decision in _ALLOWING if isinstance(decision, str) else decision
         if decision in ("allow_always", "always"):
             answer["remember"] = "workspace"
-        if (shown := given.get("command_sha256")) is not None:
+        if (command_hash := fields.get("command_sha256")) is not None:
             approval = ask.approval if ask is not None else None
-            answer["basis"] = approval.basis if approval is not None and shown == pending.command_sha256 else shown
+            answer["basis"] = (
+                approval.basis if approval is not None and command_hash == pending.command_sha256 else command_hash
+            )
         return answer
 
 
@@ -327,14 +329,14 @@ async def _proof(client: RawClient, token: str) -> str:
 
 
 def _made(step: _Step) -> Iterator[str]:
-    made = step.get("send_repeat") or step.get("send_nested")
-    assert isinstance(made, dict)
-    count = _number(made)
-    if "unit" in made:
-        yield _real(f"{made['prefix']}{str(made['unit']) * count}{made['suffix']}")
+    spec = step.get("send_repeat") or step.get("send_nested")
+    assert isinstance(spec, dict)
+    count = _number(spec)
+    if "unit" in spec:
+        yield _real(f"{spec['prefix']}{str(spec['unit']) * count}{spec['suffix']}")
         return
-    nested = f"{str(made['open']) * count}{made.get('leaf', '')}{str(made['close']) * count}"
-    if "as" in made:  # a field of the params of a request
+    nested = f"{str(spec['open']) * count}{spec.get('leaf', '')}{str(spec['close']) * count}"
+    if "as" in spec:  # a field of the params of a request
         nested = f'{{"jsonrpc":"2.0","id":1,"method":"unsubscribe","params":{{"scope":"all","data":{nested}}}}}'
     yield nested
 
@@ -375,14 +377,14 @@ def _expires(step: _Step) -> bool:
     return str(step.get("server")).startswith(_EXPIRY)
 
 
-def _number(made: JsonValue) -> int:
+def _number(spec: JsonValue) -> int:
     """The number of repetitions that a step names."""
-    counts = [value for value in made.values() if isinstance(value, int)] if isinstance(made, dict) else [made]
+    counts = [value for value in spec.values() if isinstance(value, int)] if isinstance(spec, dict) else [spec]
     (count,) = counts
     assert isinstance(count, int)
     return count
 
 
 def _json(step: _Step) -> JsonObject:
-    found = step.get("send_json")
-    return found if isinstance(found, dict) else {}
+    message = step.get("send_json")
+    return message if isinstance(message, dict) else {}

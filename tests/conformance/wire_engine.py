@@ -55,7 +55,7 @@ class WireEngine:
         self.ask = await self.parts.watcher.ask(started.id)
 
     def effects(self) -> int:
-        """How often the command ran, in the folder as it was or as it is."""
+        """Return how often the command ran, in the original folder or in its replacement."""
         files = self.parts.workspace.glob(f"*/{_EFFECT}")
         return sum(len(file.read_text(encoding="utf-8").splitlines()) for file in files)
 
@@ -91,7 +91,7 @@ class WireEngine:
         folder.mkdir()
 
     async def is_reached_from_elsewhere(self) -> bool:
-        """Whether the port answers on an address other than 127.0.0.1."""
+        """Tell whether the port answers on an address other than 127.0.0.1."""
         for address in {"127.0.0.2", own_address()}:
             try:
                 _, writer = await asyncio.open_connection(address, self.server.port)

@@ -64,7 +64,7 @@ class KilledEngines:
 
     @property
     def server(self) -> PostgresServer | None:
-        """Of the database, if it has one."""
+        """The server of the database, if it has one."""
         return self.stored.server if isinstance(self.stored, PostgresRecords) else None
 
     async def run_engine(self, *crash_point: str, kill_after_s: float | None = None, server_dies: bool = False) -> None:

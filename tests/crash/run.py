@@ -20,7 +20,7 @@ _MAX_LIFE_AFTER_SERVER_S = 3.0
 
 
 def data_directory(folder: Path) -> Path:
-    """Where the engines of a run in this folder keep their data."""
+    """Return where the engines of a run in this folder keep their data."""
     return folder / "data"
 
 

@@ -28,11 +28,13 @@ def summary_of(request: ReceivedRequest) -> Reply | None:
 
 def steps_told(messages: list[JsonObject], file: str) -> set[str]:
     """The steps mentioned by a summary of the task with this file, in a request for the next step."""
-    return set[str]().union(*(_earlier(str(one["content"]), file) for one in messages if one.get("role") == "user"))
+    return set[str]().union(
+        *(_earlier(str(message["content"]), file) for message in messages if message.get("role") == "user")
+    )
 
 
-def _earlier(words: str, file: str) -> set[str]:
-    return {step for of, told in _DONE.findall(words) if of == file for step in told.split()}
+def _earlier(text: str, file: str) -> set[str]:
+    return {step for of, steps in _DONE.findall(text) if of == file for step in steps.split()}
 
 
 def _with_result(record: str) -> set[str]:

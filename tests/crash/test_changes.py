@@ -73,8 +73,8 @@ async def start(connection: Connection, server: ModelServer, workspace: Path) ->
 
 
 async def changes(connection: Connection) -> TaskChanges:
-    (found,) = (await connection.call(CHANGE_LIST, ChangeListParams(task_id=TASK))).tasks
-    return found
+    (task_changes,) = (await connection.call(CHANGE_LIST, ChangeListParams(task_id=TASK))).tasks
+    return task_changes
 
 
 def write(name: str, content: str) -> Call:
@@ -141,8 +141,10 @@ async def test_a_change_whose_event_was_not_committed_when_the_engine_was_killed
     assert (workspace / "a").read_text() == "new\n"
     await life()
     connection = await connected(own_errand)
-    found = await changes(connection)
-    assert [(file.name, file.state, file.steps, file.added) for file in found.files] == [("a", "changed", (1,), 1)]
+    task_changes = await changes(connection)
+    assert [(file.name, file.state, file.steps, file.added) for file in task_changes.files] == [
+        ("a", "changed", (1,), 1)
+    ]
     await connection.call(CHANGE_UNDO, ChangeUndoParams(task_id=TASK))
     assert (workspace / "a").read_text() == "old\n"
     await connection.close()
@@ -165,8 +167,8 @@ async def test_what_a_command_had_changed_when_the_engine_was_killed_can_be_undo
         await connection.close()
     await life()
     connection = await connected(own_errand)
-    found = await changes(connection)
-    assert {(file.name, file.state, file.command_steps) for file in found.files} == {
+    task_changes = await changes(connection)
+    assert {(file.name, file.state, file.command_steps) for file in task_changes.files} == {
         ("a", "changed", (1,)),
         ("b", "changed", (1,)),
     }
@@ -183,11 +185,11 @@ async def test_an_undo_that_was_killed_in_the_middle_is_completed_by_repeating_i
         (workspace / name).write_text(f"old {name}\n")
     calls = tuple(write(name, f"new {name}\n") for name in names)
     async with ModelServer(turns=[Reply(calls=calls), Reply(text="Done.")]) as server:
-        found = await own_errand.run(
+        first_run = await own_errand.run(
             *("run", "--approve", "all", "--json", "--model", "openai_compatible/test-model"),
             *("--api-base", server.url, "go"),
         )
-        task_id = str(found.lines[-1]["id"])
+        task_id = str(first_run.lines[-1]["id"])
     await own_errand.run("engine", "--stop")
     killed = await life("undoing")
     connection = await connected(own_errand)

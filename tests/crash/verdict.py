@@ -52,9 +52,9 @@ def judge(engines: KilledEngines) -> Counts:
     finished = _all(stored, "SELECT body FROM tool_executions WHERE phase = 'finished'", ExecutionEnd)
     assert set(engines.started) <= set(tasks), "an acknowledged task is lost"
     assert [ask for ask in asks if ask.status == "waiting"] == []
-    made = Counter(block.until_id for node in nodes if (block := summary_of(node)) is not None)
-    assert [until for until, count in made.items() if count > 1] == [], "a summary was made twice"
-    counts.summaries = made.total()
+    summary_counts = Counter(block.until_id for node in nodes if (block := summary_of(node)) is not None)
+    assert [until for until, count in summary_counts.items() if count > 1] == [], "a summary was made twice"
+    counts.summaries = summary_counts.total()
     failed = [row.text for row in finished if row.is_error]
     assert failed == [], "a command failed by itself"
     ended = {row.execution_id for row in finished}
@@ -75,11 +75,13 @@ def _judge_task(
     again = Counter(_step(ask) for ask in asks if ask.answer == RUN_AGAIN)
     sure = Counter(step_of(str(row.arguments["command"])) for row in ran if row.execution_id in ended)
     for step in (f"step_{number}" for number in range(1, STEPS + 1)):
-        told = f"{task.id} {step}: {lines[step]} lines, {sure[step]} sure, {unknown[step]} unknown, {again[step]} again"
-        assert sure[step] <= 1, told
-        assert sure[step] <= lines[step] <= sure[step] + unknown[step], told
-        assert lines[step] <= 1 + again[step], told
-        assert is_stopped or sure[step] + unknown[step] - again[step] >= 1, told
+        report = (
+            f"{task.id} {step}: {lines[step]} lines, {sure[step]} sure, {unknown[step]} unknown, {again[step]} again"
+        )
+        assert sure[step] <= 1, report
+        assert sure[step] <= lines[step] <= sure[step] + unknown[step], report
+        assert lines[step] <= 1 + again[step], report
+        assert is_stopped or sure[step] + unknown[step] - again[step] >= 1, report
     counts.tasks += 1
     counts.lines += lines.total()
     counts.unknown += unknown.total()

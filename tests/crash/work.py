@@ -66,9 +66,9 @@ class Work:
 
 def step_of(command: str) -> str:
     """The step that a command does."""
-    found = _STEP.search(command)
-    assert found is not None, command
-    return found.group(1)
+    match = _STEP.search(command)
+    assert match is not None, command
+    return match.group(1)
 
 
 def _command(step: int, file: str, kind: str) -> str:
@@ -78,10 +78,10 @@ def _command(step: int, file: str, kind: str) -> str:
 
 def _task(request: ReceivedRequest) -> tuple[str, str]:
     """The task's first message, or what a summary says about it."""
-    words = next(message["content"] for message in request.messages if message.get("role") == "user")
-    found = TASK.search(str(words))
-    assert found is not None, words
-    return found[1], found[2]
+    first_message = next(message["content"] for message in request.messages if message.get("role") == "user")
+    match = TASK.search(str(first_message))
+    assert match is not None, first_message
+    return match[1], match[2]
 
 
 def _done(messages: list[JsonObject], file: str) -> set[str]:
@@ -93,8 +93,8 @@ def _done(messages: list[JsonObject], file: str) -> set[str]:
     done = steps_told(messages, file)
     for message in messages:
         for call in msgspec.convert(message.get("tool_calls") or [], list[_Sent]):
-            found = _STEP.search(call.function.arguments)  # none in a reply that was cut within its arguments
-            called[call.id] = found.group(1) if found else _NAMES.get(call.function.name, "cut")
+            match = _STEP.search(call.function.arguments)  # none in a reply that was cut within its arguments
+            called[call.id] = match.group(1) if match else _NAMES.get(call.function.name, "cut")
         if message.get("role") == "tool" and message.get("content") != NOT_RUN:
             done.add(called[str(message.get("tool_call_id"))])
     return done

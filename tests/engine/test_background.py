@@ -26,16 +26,16 @@ async def fail() -> None:
 
 
 async def test_a_task_that_raises_ends_no_other_and_is_logged_by_its_name(caplog: pytest.LogCaptureFixture) -> None:
-    background, go_on, told = Background(), asyncio.Event(), asyncio.Event()
+    background, go_on, notified = Background(), asyncio.Event(), asyncio.Event()
 
     async def other() -> None:
         await go_on.wait()
 
-    beside = background.start(other(), "the other")
-    background.start(fail(), "the one that fails", told.set)
-    await told.wait()
+    other_task = background.start(other(), "the other")
+    background.start(fail(), "the one that fails", notified.set)
+    await notified.wait()
     go_on.set()
-    await beside
+    await other_task
     await background.close()
     assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
         ("ERROR", "the one that fails failed")
@@ -81,14 +81,14 @@ async def test_close_cancels_running_tasks_and_waits_for_them() -> None:
 async def test_a_task_of_the_background_has_changes_of_its_own(tmp_path: Path) -> None:
     database = await Database.open(sqlite_url(tmp_path / "errand.db"), tmp_path)
     background = Background()
-    told: list[str] = []
+    errors: list[str] = []
 
     async def work() -> None:
         database.journal.put(nodes.save(node("orphan", conversation_id="none")))
         try:
             await database.journal.flush()
         except StorageError as error:
-            told.append(str(error))
+            errors.append(str(error))
 
     async def careless() -> None:
         database.journal.put(nodes.save(node("another orphan", conversation_id="none")))
@@ -96,7 +96,7 @@ async def test_a_task_of_the_background_has_changes_of_its_own(tmp_path: Path) -
     await background.start(work(), "work")
     await background.start(careless(), "careless")
     await database.journal.flush()
-    assert len(told) == 1
+    assert len(errors) == 1
     await background.close()
     await database.close()
 
@@ -112,24 +112,24 @@ async def test_engine_works_if_a_daily_copy_is_a_broken_link(tmp_path: Path) -> 
 
 def test_every_subscriber_of_a_stop_is_called_although_one_raises(caplog: pytest.LogCaptureFixture) -> None:
     async def play() -> list[str]:
-        stop, told = CancelSignal(), list[str]()
+        stop, calls = CancelSignal(), list[str]()
 
         def bad() -> None:
-            told.append("bad")
+            calls.append("bad")
             raise ZeroDivisionError
 
-        for callback in (lambda: told.append("first"), bad, lambda: told.append("last")):
+        for callback in (lambda: calls.append("first"), bad, lambda: calls.append("last")):
             stop.subscribe(callback)
         stop.set()
         assert stop.is_set
-        return told
+        return calls
 
     assert asyncio.run(play()) == ["first", "bad", "last"]
     assert [record.getMessage() for record in caplog.records] == ["a listener failed"]
 
 
 async def test_stop_at_the_moment_a_limit_expires_reaches_every_subscriber() -> None:
-    stop, told = CancelSignal(), list[str]()
+    stop, calls = CancelSignal(), list[str]()
 
     async def work() -> None:
         try:
@@ -138,21 +138,21 @@ async def test_stop_at_the_moment_a_limit_expires_reaches_every_subscriber() -> 
             stop.set()  # the time limit has cancelled us, and has not ended yet
 
     with Deadline(stop) as watch:
-        stop.subscribe(lambda: told.append("later"))
+        stop.subscribe(lambda: calls.append("later"))
         with pytest.raises(Aborted):
             async with watch.within(0.001):
                 await work()
-    assert told == ["later"]
+    assert calls == ["later"]
 
 
 def test_failing_health_listener_does_not_affect_others(caplog: pytest.LogCaptureFixture) -> None:
-    health, told = Health(), list[str]()
+    health, calls = Health(), list[str]()
 
     def bad() -> None:
         raise ZeroDivisionError
 
     health.subscribe(bad)
-    health.subscribe(lambda: told.append("told"))
+    health.subscribe(lambda: calls.append("told"))
     health.report(condition("disk_full", "errand.db"))
-    assert told == ["told"]
+    assert calls == ["told"]
     assert len(caplog.records) == 1

@@ -45,14 +45,14 @@ async def test_the_log_keeps_its_newest_twenty_thousand_events(tmp_path: Path) -
         assert (oldest, newest) == (2_001, 22_000)
 
 
-def text(words: str, offset: int, block: int = 0, node_id: str = "n1") -> TextDelta:
+def text(content: str, offset: int, block: int = 0, node_id: str = "n1") -> TextDelta:
     return TextDelta(
-        conversation_id="c1", task_id="t1", node_id=node_id, block=block, kind="text", offset=offset, text=words
+        conversation_id="c1", task_id="t1", node_id=node_id, block=block, kind="text", offset=offset, text=content
     )
 
 
-def output(words: str) -> ToolOutput:
-    return ToolOutput(conversation_id="c1", task_id="t1", call_id="call", tool="shell", text=words)
+def output(content: str) -> ToolOutput:
+    return ToolOutput(conversation_id="c1", task_id="t1", call_id="call", tool="shell", text=content)
 
 
 class Receiver:
@@ -69,7 +69,7 @@ class Receiver:
         self._sent.append(delta)
 
     def take(self) -> list[Delta]:
-        """What was sent since the last time, the rest of the 33 ms skipped."""
+        """Send at once instead of after the 33 ms, and return the deltas since the last call."""
         self.stream.send()
         sent, self._sent = self._sent, []
         return sent

@@ -21,8 +21,8 @@ async def crashed(tmp_path: Path, after: Path) -> tuple[Task, int]:
 
 
 async def shown(engine: EngineParts, why: str) -> Task:
-    made = await snapshot(engine.services.database, Subscription(ALL, "summary", since=0))
-    (task,) = with_running_tasks(made, engine.services.runner.running.shown(), why).tasks
+    stored_snapshot = await snapshot(engine.services.database, Subscription(ALL, "summary", since=0))
+    (task,) = with_running_tasks(stored_snapshot, engine.services.runner.running.shown(), why).tasks
     return task
 
 
@@ -34,7 +34,7 @@ async def test_engine_starts_on_a_full_disk_and_continues_when_there_is_space(tm
         started = engine_parts(after, model)
         engine = await started.__aenter__()
         database = engine.services.database
-        assert [one.kind for one in database.health.conditions] == ["disk_full"]
+        assert [condition.kind for condition in database.health.conditions] == ["disk_full"]
         stored = await database.tasks.get(task.id)
         assert stored is not None
         assert stored.activity.status == "thinking"

@@ -32,11 +32,11 @@ def main() -> None:
         _say(f"seed {options.seed}")
         checkout = Checkout(Path(folder))
         chance = random.Random(options.seed)
-        made = {part: _candidates(part, checkout, options.modules) for part in PARTS}
-        made = {part: mutants for part, mutants in made.items() if mutants}
+        candidates = {part: _candidates(part, checkout, options.modules) for part in PARTS}
+        candidates = {part: mutants for part, mutants in candidates.items() if mutants}
         rows: list[tuple[str, int, Counter[_Outcome]]] = []
-        for number, (part, mutants) in enumerate(made.items()):
-            share = (options.count * (number + 1)) // len(made) - (options.count * number) // len(made)
+        for number, (part, mutants) in enumerate(candidates.items()):
+            share = (options.count * (number + 1)) // len(candidates) - (options.count * number) // len(candidates)
             chosen = chance.sample(mutants, min(share, len(mutants)))
             rows.append((part.name, len(mutants), _try_all(part, chosen, checkout)))
     _say(f"\n{'part':<12} {'mutants':>8} {'tried':>8} " + " ".join(f"{name:>9}" for name in _OUTCOMES))
@@ -44,30 +44,30 @@ def main() -> None:
         _say(f"{name:<12} {of:>8} {counts.total():>8} " + " ".join(f"{counts[outcome]:>9}" for outcome in _OUTCOMES))
 
 
-def _candidates(part: Part, checkout: Checkout, wanted: list[str]) -> list[Mutant]:
-    pieces = set(wanted) - {part.name for part in PARTS}
+def _candidates(part: Part, checkout: Checkout, selected: list[str]) -> list[Mutant]:
+    pieces = set(selected) - {part.name for part in PARTS}
     return [
         mutant
         for module in part.modules(checkout.root)
-        if not wanted or part.name in wanted or any(piece in str(module) for piece in pieces)
+        if not selected or part.name in selected or any(piece in str(module) for piece in pieces)
         for mutant in mutants_of(module, (checkout.root / module).read_text())
     ]
 
 
 def _try_all(part: Part, mutants: list[Mutant], checkout: Checkout) -> Counter[_Outcome]:
     counts: Counter[_Outcome] = Counter()
-    whole = checkout.test(part.tests)
-    if whole.code != 0:
-        _say(f"{part.name}: left out, its tests fail without a mutant: {whole.failed}")
+    baseline = checkout.test(part.tests)
+    if baseline.code != 0:
+        _say(f"{part.name}: left out, its tests fail without a mutant: {baseline.failed}")
         return counts
-    _say(f"{part.name}: {len(mutants)} mutants, the tests take {whole.seconds:.0f} s")
+    _say(f"{part.name}: {len(mutants)} mutants, the tests take {baseline.seconds:.0f} s")
     for mutant in mutants:
         file = checkout.root / mutant.module
         source = file.read_text()
         changed = mutant.apply(source)
         file.write_text(changed)
         begun = time.monotonic()
-        run = checkout.test(part.tests, whole.seconds * _TIMES + _MORE_S)
+        run = checkout.test(part.tests, baseline.seconds * _TIMES + _MORE_S)
         file.write_text(source)
         outcome = _outcome(run)
         counts[outcome] += 1

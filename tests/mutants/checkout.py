@@ -40,13 +40,13 @@ class Checkout:
             if (_ROOT / name).is_file():
                 (self.root / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(_ROOT / name, self.root / name)
-        place = self.root / ".venv"
-        venv.create(place, symlinks=True)
-        packages = Path(sysconfig.get_path("purelib", vars={"base": str(place), "platbase": str(place)}))
+        venv_folder = self.root / ".venv"
+        venv.create(venv_folder, symlinks=True)
+        packages = Path(sysconfig.get_path("purelib", vars={"base": str(venv_folder), "platbase": str(venv_folder)}))
         # Not as a site directory: the work tree, which is installed there, must stay invisible.
         (packages / "checkout.pth").write_text(f"{self.root}\n{self.root / 'app'}\n{sysconfig.get_path('purelib')}\n")
         (self.root / "app" / "errand" / "resources").symlink_to(self.root / "resources")
-        self._python = place / "bin" / "python"
+        self._python = venv_folder / "bin" / "python"
 
     def test(self, tests: tuple[str, ...], limit_s: float | None = None) -> Run:
         begun = time.monotonic()
@@ -55,8 +55,8 @@ class Checkout:
             *("sh", "-c", _SHUT_IN, "sh", str(self._folder)),
             *(str(self._python), "-m", "pytest", "-x", "-p", "no:cacheprovider", *tests),
         ]
-        kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-        environment = kept | {"HOME": str(self._folder / "home"), "TMPDIR": str(self._folder / "tmp")}
+        inherited = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        environment = inherited | {"HOME": str(self._folder / "home"), "TMPDIR": str(self._folder / "tmp")}
         try:
             done = subprocess.run(
                 command, env=environment, capture_output=True, text=True, timeout=limit_s, errors="replace"

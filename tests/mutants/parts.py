@@ -16,8 +16,8 @@ class Part:
     def modules(self, checkout: Path) -> Iterator[Path]:
         """Paths below the checkout. Migrations are left out: their tests start from databases of old versions."""
         for name in self.code:
-            place = checkout / name
-            for file in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
+            path = checkout / name
+            for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
                 if "migrations" not in file.parts and file.name != "__init__.py":
                     yield file.relative_to(checkout)
 

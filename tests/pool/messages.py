@@ -1,4 +1,4 @@
-"""What a worker tells the pool, one JSON object a line.
+"""Messages of a worker to the pool, one JSON object a line.
 
 The pool answers `FileWanted` with the path of a file and a newline, or with an empty line after the last file.
 """

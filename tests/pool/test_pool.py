@@ -114,12 +114,12 @@ async def test_workers_end_their_fixtures_when_the_run_is_cancelled(tmp_path: Pa
 
 
 def test_files_that_took_long_come_first_and_new_ones_by_their_size(tmp_path: Path) -> None:
-    small, large, known = (tmp_path / f"test_{name}.py" for name in ("small", "large", "known"))
-    for file, size in ((small, 10), (large, 60_000), (known, 10)):
+    small, large, timed = (tmp_path / f"test_{name}.py" for name in ("small", "large", "timed"))
+    for file, size in ((small, 10), (large, 60_000), (timed, 10)):
         file.write_bytes(b"#" * size)
-    store_seconds(tmp_path / "seconds.json", {str(known): 12.5})
+    store_seconds(tmp_path / "seconds.json", {str(timed): 12.5})
     seconds = load_seconds(tmp_path / "seconds.json")
-    assert slowest_first([small, large, known], seconds) == [str(large), str(known), str(small)]
+    assert slowest_first([small, large, timed], seconds) == [str(large), str(timed), str(small)]
     assert load_seconds(tmp_path / "missing.json") == {}
 
 

@@ -17,7 +17,7 @@ for module in pkgutil.walk_packages(errand.protocol.__path__, "errand.protocol."
 
 
 def _all(kind: type[Wire]) -> list[type[Wire]]:
-    return [kind, *(deeper for one in kind.__subclasses__() for deeper in _all(one))]
+    return [kind, *(deeper for subclass in kind.__subclasses__() for deeper in _all(subclass))]
 
 
 STRUCTS = _all(Wire)[1:]
@@ -58,8 +58,8 @@ def test_method_names_are_unique_and_written_as_resource_and_verb() -> None:
 
 
 def test_every_declared_method_is_in_the_table() -> None:
-    found = pkgutil.walk_packages(errand.protocol.__path__, "errand.protocol.")
-    modules = [importlib.import_module(module.name) for module in found]
+    module_infos = pkgutil.walk_packages(errand.protocol.__path__, "errand.protocol.")
+    modules = [importlib.import_module(module.name) for module in module_infos]
     declared = {name for module in modules for name, value in vars(module).items() if isinstance(value, Method)}
     assert len(declared) == len(METHODS)
 

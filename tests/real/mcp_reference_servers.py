@@ -28,14 +28,14 @@ def _install(folder: Path) -> None:
 
 
 def _repository(folder: Path) -> Path:
-    place = folder / "repository"
-    place.mkdir(exist_ok=True)
-    (place / "a.txt").write_text("hello\n")
-    as_anyone = ("git", "-C", str(place), "-c", "user.name=a", "-c", "user.email=a@b")
+    repository = folder / "repository"
+    repository.mkdir(exist_ok=True)
+    (repository / "a.txt").write_text("hello\n")
+    as_anyone = ("git", "-C", str(repository), "-c", "user.name=a", "-c", "user.email=a@b")
     subprocess.run((*as_anyone, "init", "-q"), check=True)
     subprocess.run((*as_anyone, "add", "-A"), check=True)
     subprocess.run((*as_anyone, "commit", "-q", "--allow-empty", "-m", "the first commit"), check=True)
-    return place
+    return repository
 
 
 def _servers(folder: Path, repository: Path) -> tuple[McpServer, ...]:
@@ -57,8 +57,8 @@ async def _call(pool: McpPool, server: str, tool: str, arguments: JsonObject, ex
         tool, arguments, 60, CancelSignal(), lambda done, total, text: steps.append(f"{done:g}")
     )
     is_right = expected in str(answer)
-    shown = f", progress {', '.join(steps)}" if steps else ""
-    sys.stdout.write(f"{'ok  ' if is_right else 'FAIL'} {server}/{tool}{shown}\n")
+    progress = f", progress {', '.join(steps)}" if steps else ""
+    sys.stdout.write(f"{'ok  ' if is_right else 'FAIL'} {server}/{tool}{progress}\n")
     assert is_right, answer
 
 

@@ -27,11 +27,11 @@ def main() -> int:
     with home() as folder, stored_records(kind, folder) as records:
         soak = Soak(folder, records, seconds, options.lives)
         asyncio.run(soak.run())
-    found = windows(soak.samples, seconds)
+    measured = windows(soak.samples, seconds)
     courses = trends(soak.samples, seconds)
-    bad = verdict(found)
+    bad = verdict(measured)
     ended = ", ".join(f"{count} {status}" for status, count in sorted(soak.ended.items()))
-    sys.stdout.write(f"{table(found)}\n\nTasks: {ended}.\n")
+    sys.stdout.write(f"{table(measured)}\n\nTasks: {ended}.\n")
     sys.stdout.writelines(f"{'holds' if course.holds else 'GROWS'} {course.text}\n" for course in courses)
     sys.stdout.writelines(f"NOT FLAT {text}\n" for text in bad)
     return 1 if bad or not all(course.holds for course in courses) else 0

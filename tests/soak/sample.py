@@ -99,15 +99,15 @@ class Window:
 
 
 def windows(samples: Sequence[Sample], whole_s: float) -> list[Window]:
-    """At least eight in all, without the first tenth of the run and the same time of each engine's lifetime."""
+    """Return at least eight windows, without the first tenth of the run and the same time of each engine's lifetime."""
     lives = [list(life) for _, life in groupby(samples, key=lambda sample: sample.pid)]
     parts = max(2, _WINDOWS // max(1, len(lives)))
-    found: list[Window] = []
+    measured: list[Window] = []
     for life in lives:
         steady = [sample for sample in life if sample.at_s - life[0].at_s >= whole_s * WARM_UP]
         size = len(steady) // parts
-        found += [_window(steady[index * size : (index + 1) * size]) for index in range(parts) if size > 1]
-    return found
+        measured += [_window(steady[index * size : (index + 1) * size]) for index in range(parts) if size > 1]
+    return measured
 
 
 def _window(part: list[Sample]) -> Window:
@@ -128,7 +128,7 @@ def _window(part: list[Sample]) -> Window:
     )
 
 
-def verdict(found: Sequence[Window]) -> list[str]:
+def verdict(measured: Sequence[Window]) -> list[str]:
     """One sentence for each value that is not constant; empty if all are."""
     measures: tuple[tuple[str, Callable[[Window], float], float, float], ...] = (
         ("memory (MB)", lambda window: window.memory_mb, _FLAT_MEMORY, 0.0),
@@ -136,11 +136,11 @@ def verdict(found: Sequence[Window]) -> list[str]:
         ("threads", lambda window: window.threads, _FLAT, 2.0),
         ("stored KB a task", lambda window: window.kb_a_task, _FLAT, 0.0),
     )
-    if not found:
+    if not measured:
         return ["nothing was measured: the run was too short"]
     bad: list[str] = []
     for name, of, share, slack in measures:
-        values = [of(window) for window in found]
+        values = [of(window) for window in measured]
         middle = statistics.median(values)
         off = max(values, key=lambda value: abs(value - middle))
         if abs(off - middle) > max(share * middle, slack):
@@ -148,11 +148,11 @@ def verdict(found: Sequence[Window]) -> list[str]:
     return bad
 
 
-def table(found: Sequence[Window]) -> str:
+def table(measured: Sequence[Window]) -> str:
     """The table in Markdown, for docs/benchmarks.md."""
     head = "| from (min) | to | tasks ended | memory (PSS, MB) | descriptors | threads | stored KB a task |"
     lines = [f"{head} file (MB) | stall p99 (ms) | max | answer (ms) |", "|---" * 11 + "|"]
-    for window in found:
+    for window in measured:
         lines.append(
             f"| {window.from_s / 60:.1f} | {window.to_s / 60:.1f} | {window.tasks} | {window.memory_mb:.1f} "
             f"| {window.descriptors:.0f} | {window.threads:.0f} | {window.kb_a_task:.2f} | {window.file_mb:.1f} "

@@ -25,10 +25,10 @@ def run(
 ) -> list[Sample]:
     """The samples of a run; the courses give MB and ms at a time of the run, with noise of 1 % and 20 %."""
     chance = Random(1)
-    found: list[Sample] = []
+    samples: list[Sample] = []
     for number in range(int(run_s / _EACH_S)):
         at_s = number * _EACH_S
-        found.append(
+        samples.append(
             Sample(
                 at_s=at_s,
                 pid=int(at_s / (run_s / lives)),
@@ -43,7 +43,7 @@ def run(
                 answer_ms=answer(at_s) * chance.uniform(0.8, 1.2),
             )
         )
-    return found
+    return samples
 
 
 def grown(samples: list[Sample], run_s: float = _RUN_S) -> list[str]:
@@ -66,7 +66,7 @@ def saw_tooth(at_s: float) -> float:
 
 
 def warms_up(at_s: float) -> float:
-    """From 57 to 80 MB in the first three minutes."""
+    """Return the memory at a time of the run; it grows from 57 to 80 MB in the first three minutes."""
     return 80.0 - 23 * max(0.0, 1 - at_s / 180)
 
 

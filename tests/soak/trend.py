@@ -13,7 +13,7 @@ _MAX_PAIRS = 200_000
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """What a value may grow in the whole run: `share` of its median, or `slack` if that is more; `most` is its limit.
+    """The growth allowed in a whole run: `share` of the median, or `slack` if that is more; `most` limits the value.
 
     `unit` is that of `slack` and `most`.
     """
@@ -89,14 +89,14 @@ def slope(series: Sequence[Sequence[tuple[float, float]]]) -> float:
 
     Pairs across series do not count: a restart that gives memory back hides no growth.
     """
-    pairs = sum(len(one) * (len(one) - 1) // 2 for one in series)
+    pairs = sum(len(points) * (len(points) - 1) // 2 for points in series)
     step = 1
     while pairs / step**2 > _MAX_PAIRS:
         step += 1
     slopes = [
         (late - early) / (until - since)
-        for one in series
-        for (since, early), (until, late) in combinations(one[::step], 2)
+        for points in series
+        for (since, early), (until, late) in combinations(points[::step], 2)
         if until > since
     ]
     return statistics.median(slopes) if slopes else 0.0

@@ -13,7 +13,7 @@ def message_pieces(
     blocks: Iterator[tuple[JsonObject, list[JsonObject]]], finish: str, usage: tuple[int, int], *, done: bool
 ) -> list[bytes]:
     """One event a piece. `blocks` are the beginning of each block and its deltas; an empty `finish` is left out."""
-    sent, given = usage
+    sent, generated = usage
     start: JsonObject = {"role": "assistant", "content": [], "usage": {"input_tokens": sent, "output_tokens": 1}}
     events = [_event("message_start", {"message": start})]
     for index, (begun, deltas) in enumerate(blocks):
@@ -22,7 +22,7 @@ def message_pieces(
         events.append(_event("content_block_stop", {"index": index}))
     if finish:
         end: JsonObject = {"stop_reason": _STOP_REASONS.get(finish, finish)}
-        events.append(_event("message_delta", {"delta": end, "usage": {"output_tokens": given}}))
+        events.append(_event("message_delta", {"delta": end, "usage": {"output_tokens": generated}}))
     return [*events, _event("message_stop", {})] if done else events
 
 

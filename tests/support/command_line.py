@@ -54,8 +54,8 @@ class Errand:
         self.home = home
         self.folder = folder
         self._prefix = prefix
-        kept = {name: value for name, value in os.environ.items() if not name.endswith(("_API_KEY", "_COLOR"))}
-        self.environment = kept | {
+        inherited = {name: value for name, value in os.environ.items() if not name.endswith(("_API_KEY", "_COLOR"))}
+        self.environment = inherited | {
             "ERRAND_HOME": str(home),
             "PYTHONPATH": os.pathsep.join((str(Path(errand.__file__).parents[1]), str(CHECKOUT))),
             "PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring",
@@ -142,8 +142,8 @@ async def statuses(errand: Errand, expected: list[str]) -> None:
     """Wait until the tasks' statuses are these, in alphabetical order."""
     async with asyncio.timeout(WAIT_LIMIT_S):
         while True:
-            told = await errand.run("tasks", "--json")
-            if sorted(str(task["status"]) for task in told.lines) == expected:
+            listing = await errand.run("tasks", "--json")
+            if sorted(str(task["status"]) for task in listing.lines) == expected:
                 return
 
 

@@ -59,10 +59,10 @@ async def company_network(
                 await _copy_both(reader, writer, server_port, "\r\n".join((f"{method} {path} {version}", *headers)))
 
         outside = await stack.enter_async_context(await asyncio.start_server(serve, "127.0.0.1", 0))
-        place = f"127.0.0.1:{outside.sockets[0].getsockname()[1]}"
-        network = CompanyNetwork(f"http://{place}", ca_file)
+        address = f"127.0.0.1:{outside.sockets[0].getsockname()[1]}"
+        network = CompanyNetwork(f"http://{address}", ca_file)
         for name in ("http_proxy", "https_proxy"):
-            environment.setenv(name, f"http://me:secret@{place}")
+            environment.setenv(name, f"http://me:secret@{address}")
         yield network
 
 

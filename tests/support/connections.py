@@ -138,12 +138,12 @@ class RawClient:
 
     async def answers(self, count: int) -> tuple[list[JsonObject], list[JsonObject]]:
         """The answers to as many requests, and the messages between them; requests sent at once run concurrently."""
-        found: list[JsonObject] = []
+        answers: list[JsonObject] = []
         others: list[JsonObject] = []
-        while len(found) < count:
+        while len(answers) < count:
             message = await self.read()
-            (found if "id" in message else others).append(message)
-        return found, others
+            (answers if "id" in message else others).append(message)
+        return answers, others
 
     async def prove(self, token: str = TOKEN) -> str:
         """Request the engine's proof that it knows the token; returns our proof."""

@@ -34,7 +34,7 @@ def _empty_file() -> bytes:
 
 
 async def make_tables(url: str) -> None:
-    """Those of an empty database on a server."""
+    """Create the tables of an empty database on a server."""
     engine, writer, _ = await open_server(make_url(url))
     await writer.close()
     await engine.dispose()

@@ -169,17 +169,19 @@ class NotificationServer(Service):
 
     @property
     def titles(self) -> list[str]:
-        return [told.title for told in self.shown.values()]
+        return [notification.title for notification in self.shown.values()]
 
     def of(self, title: str) -> Told:
         """The notification with that title."""
-        return next(told for told in self.shown.values() if told.title == title)
+        return next(notification for notification in self.shown.values() if notification.title == title)
 
-    def press(self, told: Told, button: str) -> None:
+    def press(self, notification: Told, button: str) -> None:
         """Like GNOME and KDE: send the token and the button, then close the notification."""
-        self.send(NOTIFICATIONS_PATH, NOTIFICATIONS_NAME, "ActivationToken", "us", told.number, "token-of-the-click")
-        self.send(NOTIFICATIONS_PATH, NOTIFICATIONS_NAME, "ActionInvoked", "us", told.number, button)
-        self.close(told.number, 2)
+        self.send(
+            NOTIFICATIONS_PATH, NOTIFICATIONS_NAME, "ActivationToken", "us", notification.number, "token-of-the-click"
+        )
+        self.send(NOTIFICATIONS_PATH, NOTIFICATIONS_NAME, "ActionInvoked", "us", notification.number, button)
+        self.close(notification.number, 2)
 
     def close(self, number: int, reason: int = 2) -> None:
         """Reason 2: dismissed by the user; 3: withdrawn by its sender."""
@@ -190,7 +192,7 @@ class NotificationServer(Service):
         _, replaces, _, title, body, actions, hints, expires = message.body
         number = replaces or len(self.told) + 1
         self.clients.append(message.sender or "")
-        told = Told(
+        notification = Told(
             number,
             replaces,
             title,
@@ -201,11 +203,11 @@ class NotificationServer(Service):
             expires,
             message.signature,
         )
-        self.told.append(told)
-        self.shown[number] = told
+        self.told.append(notification)
+        self.shown[number] = notification
         self.reply(Message.new_method_return(message, "u", [number]))
         if self.presses:
-            self.press(told, self.presses)
+            self.press(notification, self.presses)
 
 
 class ShortcutPortal(Service):
@@ -232,8 +234,8 @@ class ShortcutPortal(Service):
             session, shortcuts, _, _ = message.body
             assert session == SESSION
             self.asked += [shortcut[0] for shortcut in shortcuts]
-            told = [[shortcut[0], {"trigger_description": Variant("s", "Ctrl+Alt+Space")}] for shortcut in shortcuts]
-            results = {"shortcuts": Variant("a(sa{sv})", told)}
+            bound = [[shortcut[0], {"trigger_description": Variant("s", "Ctrl+Alt+Space")}] for shortcut in shortcuts]
+            results = {"shortcuts": Variant("a(sa{sv})", bound)}
         code = 1 if self._refuses and message.member == "BindShortcuts" else 0
         self.send(request, "org.freedesktop.portal.Request", "Response", "ua{sv}", code, results)
 

@@ -163,20 +163,20 @@ def powered_disk(folder: Path, megabytes: int = 96) -> Generator[PoweredDisk]:
 
 
 @contextmanager
-def hanging_folder(place: Path) -> Generator[Path]:
+def hanging_folder(path: Path) -> Generator[Path]:
     """A folder that does not respond until the context ends, and then fails. Skips if none can be made."""
-    place.mkdir()
+    path.mkdir()
     try:
         descriptor = os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC)
     except OSError:
         pytest.skip("no file system of a program's own can be made here")
     library = ctypes.CDLL(None, use_errno=True)
     options = f"fd={descriptor},rootmode=40000,user_id={os.getuid()},group_id={os.getgid()}"
-    if library.mount(b"hanging", os.fsencode(place), b"fuse", 0, options.encode()) != 0:
+    if library.mount(b"hanging", os.fsencode(path), b"fuse", 0, options.encode()) != 0:
         os.close(descriptor)
         pytest.skip("no file system of a program's own may be mounted here")
     try:
-        yield place
+        yield path
     finally:
         os.close(descriptor)
-        library.umount2(os.fsencode(place), _DETACH)
+        library.umount2(os.fsencode(path), _DETACH)

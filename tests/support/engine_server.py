@@ -240,8 +240,8 @@ async def engine_server(
     token = AccessToken(TOKEN, lambda _: None)
     pool = McpPool(settings, keys, KnownServers(paths.mcp_known), no_sandbox, judge_here)
 
-    def mcp_changed(one: McpServer) -> None:
-        log.publish(McpUpdate(name=one.spec.name, state=one.state, problem=one.problem))
+    def mcp_changed(mcp_server: McpServer) -> None:
+        log.publish(McpUpdate(name=mcp_server.spec.name, state=mcp_server.state, problem=mcp_server.problem))
 
     pool.changed = mcp_changed
     contents = ContentStore(paths.replaced)

@@ -88,15 +88,15 @@ class _ForkedProcess(asyncio.subprocess.Process):
 
 async def _fork_with_streams(command: Command, streams: Sequence[int]) -> _ForkedProcess:
     theirs, ours = list(streams), [-1, -1, -1]
-    for number, given in enumerate(streams):
-        if given == PIPE:
+    for number, stream in enumerate(streams):
+        if stream == PIPE:
             reading, writing = os.pipe()
             theirs[number], ours[number] = (reading, writing) if number == 0 else (writing, reading)
-        elif given == DEVNULL:
+        elif stream == DEVNULL:
             theirs[number] = os.open(os.devnull, os.O_RDWR)
     process = _ForkedProcess(fork(command, theirs))
-    for number, given in enumerate(streams):
-        if given in (PIPE, DEVNULL):
+    for number, stream in enumerate(streams):
+        if stream in (PIPE, DEVNULL):
             os.close(theirs[number])
     process.stdin = await _writer(ours[0])
     process.stdout, process.stderr = await _reader(ours[1]), await _reader(ours[2])

@@ -14,14 +14,18 @@ def content_pieces(
 ) -> list[bytes]:
     """One event a piece; a call comes whole, as `{"name", "args"}`. An empty `finish` is left out."""
     parts: list[JsonObject] = [{"text": piece, "thought": True} for piece in thoughts]
-    said: list[JsonObject] = [{"text": piece} for piece in texts]
+    text_parts: list[JsonObject] = [{"text": piece} for piece in texts]
     called: list[JsonObject] = [{"functionCall": call} for call in calls]
-    return list(_events([*parts, *said, *called], _FINISH.get(finish, finish), usage))
+    return list(_events([*parts, *text_parts, *called], _FINISH.get(finish, finish), usage))
 
 
 def _events(parts: list[JsonObject], finish: str, usage: tuple[int, int]) -> Iterator[bytes]:
-    sent, given = usage
-    counts: JsonObject = {"promptTokenCount": sent, "candidatesTokenCount": given, "totalTokenCount": sent + given}
+    sent, generated = usage
+    counts: JsonObject = {
+        "promptTokenCount": sent,
+        "candidatesTokenCount": generated,
+        "totalTokenCount": sent + generated,
+    }
     for part in parts:
         yield _event([part], "", counts)
     yield _event([{"text": ""}], finish, counts)

@@ -138,9 +138,9 @@ class HostileFile:
 
     async def confirm(self, engine: EngineParts) -> None:
         """Choose the workspace of the engine's tests for it, as a person would."""
-        found = await engine.services.database.conversations.get(self.conversation.id)
-        assert found is not None
-        engine.services.log.publish(ConversationUpdate(conversation=with_workspace(found, engine.workspace)))
+        conversation = await engine.services.database.conversations.get(self.conversation.id)
+        assert conversation is not None
+        engine.services.log.publish(ConversationUpdate(conversation=with_workspace(conversation, engine.workspace)))
         await engine.services.log.flush()
 
     def _call(self) -> ToolCallBlock:

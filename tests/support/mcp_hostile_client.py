@@ -47,12 +47,12 @@ async def outcome(folder: Path, server: McpServer) -> dict[str, object]:
 
 def main() -> None:
     folder, transport, kind = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
-    words = (PYTHON, "-I", "-S", str(SERVER), transport, kind)
+    command = (PYTHON, "-I", "-S", str(SERVER), transport, kind)
     if transport == "stdio":
         resource.setrlimit(resource.RLIMIT_AS, (_ADDRESS_SPACE, _ADDRESS_SPACE))
-        sys.stdout.write(json.dumps(asyncio.run(outcome(folder, McpServer(name="s", command=words)))))
+        sys.stdout.write(json.dumps(asyncio.run(outcome(folder, McpServer(name="s", command=command)))))
         return
-    with subprocess.Popen(words, stdout=subprocess.PIPE) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         try:
             url = f"http://127.0.0.1:{int(process.stdout.readline())}/mcp"

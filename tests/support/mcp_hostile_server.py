@@ -101,9 +101,9 @@ class Handler(BaseHTTPRequestHandler):
         self.send_error(405)
 
     def do_POST(self) -> None:
-        found = list(answers(json.loads(self.rfile.read(int(self.headers["Content-Length"])))))
+        parts = list(answers(json.loads(self.rfile.read(int(self.headers["Content-Length"])))))
         is_stream = transport == "sse"
-        body = b"".join(b"data: %s\n\n" % part for part in found) if is_stream else b"".join(found[-1:])
+        body = b"".join(b"data: %s\n\n" % part for part in parts) if is_stream else b"".join(parts[-1:])
         self.send_response(200 if body else 202)
         self.send_header("Content-Type", "text/event-stream" if is_stream else "application/json")
         self.send_header("Content-Length", str(len(body)))

@@ -66,9 +66,9 @@ async def server_of(folder: Path, mode: str = "good", *more: str, timeout_s: flo
 async def tool_of_server(server: McpServer, folder: Path, name: str = "echo") -> McpTool:
     """A tool of a server as a task has it."""
     connection = await server.connected()
-    known = KnownServers(folder / "mcp.json")
-    (tool,) = (one for one in connection.tools.tools if one.own_name == name)
-    return McpTool(tool, server, known, make_tool_context(folder))
+    known_servers = KnownServers(folder / "mcp.json")
+    (tool,) = (candidate for candidate in connection.tools.tools if candidate.own_name == name)
+    return McpTool(tool, server, known_servers, make_tool_context(folder))
 
 
 def _nothing(result: ToolResult) -> None:

@@ -81,12 +81,12 @@ class Reply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         events = [_event({"choices": [{"index": 0, "delta": delta, "finish_reason": None}]}) for delta in deltas]
         if finish:
             events.append(_event({"choices": [{"index": 0, "delta": {}, "finish_reason": finish}]}))
-        sent, given = self.usage
+        sent, generated = self.usage
         events.append(
             _event(
                 {
                     "choices": [],
-                    "usage": {"prompt_tokens": sent, "completion_tokens": given, "total_tokens": sent + given},
+                    "usage": {"prompt_tokens": sent, "completion_tokens": generated, "total_tokens": sent + generated},
                 }
             )
         )
@@ -209,15 +209,15 @@ class ReceivedRequest:
 
     @property
     def messages(self) -> list[JsonObject]:
-        """Those of the Responses API are its items."""
+        """The messages of the request; in the Responses API, its items."""
         messages = self.body.get("messages", self.body.get("input"))
         return [entry for entry in messages if isinstance(entry, dict)] if isinstance(messages, list) else []
 
     @property
     def last_said(self) -> str:
         """The last paragraph of the user: what a person says in a row is one message."""
-        said = [str(message["content"]) for message in self.messages if message.get("role") == "user"]
-        return said[-1].rpartition("\n\n")[2] if said else ""
+        user_texts = [str(message["content"]) for message in self.messages if message.get("role") == "user"]
+        return user_texts[-1].rpartition("\n\n")[2] if user_texts else ""
 
     @property
     def turn(self) -> int:
@@ -249,7 +249,7 @@ def in_order(replies: Sequence[Reply]) -> Answer:
 
 
 def by_turn(turns: Sequence[Reply]) -> Answer:
-    """For concurrent conversations: each request gets the reply of its turn."""
+    """Answer concurrent conversations: each request gets the reply of its turn."""
     return lambda request: turns[request.turn] if request.turn < len(turns) else _OVER
 
 
@@ -355,8 +355,8 @@ async def _send(request: web.Request, reply: Reply) -> web.StreamResponse:
 
 
 async def _serve(port: int, script: Path) -> None:
-    told = load(script)
-    async with ModelServer(told.replies, turns=told.turns, port=port) as server:
+    scripted = load(script)
+    async with ModelServer(scripted.replies, turns=scripted.turns, port=port) as server:
         sys.stdout.write(server.url + "\n")
         sys.stdout.flush()
         await asyncio.Event().wait()

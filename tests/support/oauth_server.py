@@ -101,11 +101,11 @@ class OAuthServer:
         }
         return {name: value for name, value in {**usual, **self.metadata}.items() if value is not None}
 
-    def _register(self, wanted: JsonObject) -> web.Response:
+    def _register(self, registration: JsonObject) -> web.Response:
         client_id = f"client-{len(self.clients) + 1}"
-        self.clients[client_id] = wanted
+        self.clients[client_id] = registration
         secret: JsonObject = {"client_secret": f"secret-of-{client_id}-1"} if self.secret_method else {}
-        return web.json_response({**wanted, "client_id": client_id, **secret}, status=201)
+        return web.json_response({**registration, "client_id": client_id, **secret}, status=201)
 
     def _authorize(self, query: dict[str, str]) -> web.Response:
         self.authorized.append(query)
@@ -217,6 +217,6 @@ async def visit(address: str) -> tuple[int, str]:
 
 
 async def back_address(address: str) -> str:
-    """Where the authorization server sends the browser, without going there."""
+    """Return where the authorization server sends the browser, without going there."""
     async with aiohttp.ClientSession() as session, session.get(address, allow_redirects=False) as response:
         return response.headers["Location"]

@@ -145,7 +145,7 @@ def signal_text(number: int) -> str:
 
 
 def exit_text(code: int) -> str:
-    """How a command ended by itself: `exit code 3`, `killed by SIGSEGV (11)` for a negative code."""
+    """Return how a command ended by itself: `exit code 3`, `killed by SIGSEGV (11)` for a negative code."""
     return f"killed by {signal_text(-code)}" if code < 0 else f"exit code {code}"
 
 
@@ -184,7 +184,7 @@ def prompt_remark_text(remark: PromptRemark) -> str:
 
 
 def limit_text(limit: LimitKind, value: float) -> str:
-    """That a limit is used up."""
+    """Return the sentence that a limit is used up."""
     match limit:
         case "turns":
             return "It has used its one turn." if value == 1 else f"It has used its {value:.0f} turns."

@@ -55,9 +55,9 @@ class OpenWindow:
                 self.application.processEvents()
                 await asyncio.sleep(0.005)
 
-    async def press(self, name: str, place: QWidget | None = None) -> None:
+    async def press(self, name: str, parent: QWidget | None = None) -> None:
         """Click the button with that name once it is enabled."""
-        within = place or self.window
+        within = parent or self.window
         await self.until(lambda: _button(within, name) is not None)
         button = _button(within, name)
         assert button is not None
@@ -103,8 +103,8 @@ async def open_window(application: QApplication, home: Path) -> AsyncGenerator[O
         application.processEvents()
 
 
-def _button(place: QWidget, name: str) -> QAbstractButton | None:
-    for button in place.findChildren(QAbstractButton):
+def _button(within: QWidget, name: str) -> QAbstractButton | None:
+    for button in within.findChildren(QAbstractButton):
         if button.isVisible() and button.isEnabled() and name in (button.text(), button.accessibleName()):
             return button
     return None

@@ -43,13 +43,13 @@ def find_programs() -> Path | None:
     if spec is not None and spec.origin is not None:
         folders.append(Path(spec.origin).parent / "pginstall" / "bin")
     folders += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
-    if (found := shutil.which("postgres")) is not None:
-        folders.append(Path(found).resolve().parent)
-    return next((one for one in folders if (one / "postgres").exists() and (one / "initdb").exists()), None)
+    if (program := shutil.which("postgres")) is not None:
+        folders.append(Path(program).resolve().parent)
+    return next((folder for folder in folders if (folder / "postgres").exists() and (folder / "initdb").exists()), None)
 
 
 def _in_memory() -> Path | None:
-    """Where files need no disk, if there is much room."""
+    """Return a folder in memory, where files need no disk, if there is much room."""
     return _MEMORY if _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free > _ROOM else None
 
 
@@ -89,7 +89,7 @@ class PostgresServer:
 
     @property
     def pid(self) -> int:
-        """Of the process above the server's; -1 while it is stopped."""
+        """The id of the process above the server's; -1 while it is stopped."""
         return self._process.pid if self._process is not None else -1
 
     @property
@@ -119,8 +119,8 @@ class PostgresServer:
         assert process.stdin is not None
         process.stdin.close()
         _, left = psutil.wait_procs(below, 10)
-        for one in left:
-            one.kill()
+        for child in left:
+            child.kill()
         process.wait()
 
     def kill(self) -> None:
@@ -170,7 +170,7 @@ class PostgresServer:
         return self._run("psql", "-h", str(self._folder), "-U", "errand", "-d", database, "-XqAtc", sql, *options)
 
     def dump(self, url: str) -> str:
-        """What a database holds, as statements."""
+        """Return what a database holds, as statements."""
         return self._run("pg_dump", "-h", str(self._folder), "-U", "errand", self.name_of(url))
 
     def copy(self, url: str) -> str:

@@ -63,12 +63,12 @@ def running(marker: str) -> list[int]:
         numbers = [int(name) for name in os.listdir("/proc") if name.isdecimal()]
         marked = [pid for pid in numbers if marker.encode() in _command_line(pid)]
         return [pid for pid in marked if _is_below_this(pid)] if marked and adopts_orphans() else marked
-    found: list[int] = []
+    pids: list[int] = []
     for process in psutil.process_iter(["cmdline", "status"]):
-        words: list[str] = process.info["cmdline"] or []
-        if process.info["status"] != psutil.STATUS_ZOMBIE and any(marker in word for word in words):
-            found.append(process.pid)
-    return found
+        arguments: list[str] = process.info["cmdline"] or []
+        if process.info["status"] != psutil.STATUS_ZOMBIE and any(marker in word for word in arguments):
+            pids.append(process.pid)
+    return pids
 
 
 def _is_below_this(pid: int) -> bool:
@@ -94,13 +94,13 @@ def _command_line(pid: int) -> bytes:
 
 def below(*markers: str, of: int | None = None) -> list[psutil.Process]:
     """Running processes below this one, or below `of`, whose command line contains one of the markers."""
-    found: list[psutil.Process] = []
+    matching: list[psutil.Process] = []
     for child in psutil.Process(of).children(recursive=True):
         with suppress(psutil.Error):  # ended meanwhile
-            words = " ".join(child.cmdline())
-            if child.status() != psutil.STATUS_ZOMBIE and any(marker in words for marker in markers):
-                found.append(child)
-    return found
+            command_line = " ".join(child.cmdline())
+            if child.status() != psutil.STATUS_ZOMBIE and any(marker in command_line for marker in markers):
+                matching.append(child)
+    return matching
 
 
 def is_alive(pid: int) -> bool:
@@ -186,9 +186,9 @@ def adopt_orphans() -> None:
 def adopts_orphans() -> bool:
     if sys.platform != "linux":
         return False
-    found = ctypes.c_int()
-    ctypes.CDLL(None).prctl(_PR_GET_CHILD_SUBREAPER, ctypes.byref(found), 0, 0, 0)
-    return bool(found.value)
+    flag = ctypes.c_int()
+    ctypes.CDLL(None).prctl(_PR_GET_CHILD_SUBREAPER, ctypes.byref(flag), 0, 0, 0)
+    return bool(flag.value)
 
 
 def reap_orphans() -> None:
@@ -229,9 +229,9 @@ def watch_generators() -> list[str]:
         context: Context | None = None,
     ) -> asyncio.Task[_T]:
         if type(coroutine).__name__ == "async_generator_athrow":
-            found = cast("AsyncGeneratorType[object, object]", gc.get_referents(coroutine)[0])
-            if found.ag_code.co_filename.startswith(_PROGRAM):
-                left.append(f"async generator {found.__qualname__}, not closed by who took it")
+            generator = cast("AsyncGeneratorType[object, object]", gc.get_referents(coroutine)[0])
+            if generator.ag_code.co_filename.startswith(_PROGRAM):
+                left.append(f"async generator {generator.__qualname__}, not closed by who took it")
         return asyncio.Task(coroutine, loop=loop, context=context)
 
     asyncio.get_running_loop().set_task_factory(make)
@@ -267,15 +267,15 @@ def _descendants(of: int = 0) -> set[int]:
     """
     if not has_proc():
         return {child.pid for child in psutil.Process(of or None).children(recursive=True)}
-    found, rest = set[int](), children_of(of or os.getpid())
+    pids, rest = set[int](), children_of(of or os.getpid())
     while rest:
         pid = rest.pop()
-        found.add(pid)
+        pids.add(pid)
         rest += children_of(pid)
-    return found
+    return pids
 
 
-def leaked_processes(before: set[int], kept_homes: Iterable[Path], kept: Iterable[int]) -> list[str]:
+def leaked_processes(before: set[int], kept_homes: Iterable[Path], kept_pids: Iterable[int]) -> list[str]:
     """The processes that did not exist before, killed by this call.
 
     Engines on the kept data directories may stay, and so may these processes with those below them.
@@ -283,7 +283,7 @@ def leaked_processes(before: set[int], kept_homes: Iterable[Path], kept: Iterabl
     give_up_at = time.monotonic() + _GRACE_S
     while left := processes() - before:
         left -= _engines(kept_homes)
-        for pid in kept:
+        for pid in kept_pids:
             left -= {pid, *(_descendants(pid) if pid in left else ())}
         if not left or time.monotonic() > give_up_at:
             return sorted(_end(pid) for pid in left)
@@ -324,21 +324,21 @@ def _is_alive(pid: int) -> bool:
 
 def _engines(homes: Iterable[Path]) -> set[int]:
     """The engines on these data directories, and the processes below them."""
-    found: set[int] = set()
+    pids: set[int] = set()
     for home in homes:
         try:
             engine = psutil.Process(msgspec.json.decode((home / "run" / "engine.json").read_bytes())["pid"])
-            found |= {engine.pid, *(child.pid for child in engine.children(recursive=True))}
+            pids |= {engine.pid, *(child.pid for child in engine.children(recursive=True))}
         except (OSError, psutil.NoSuchProcess):
             pass  # none runs
-    return found
+    return pids
 
 
 def _end(pid: int) -> str:
     try:
         process = psutil.Process(pid)
-        words = " ".join(process.cmdline())
+        command_line = " ".join(process.cmdline())
         process.kill()
     except psutil.NoSuchProcess:
         return f"{pid}, ended meanwhile"
-    return f"{pid} {words[:200]}"
+    return f"{pid} {command_line[:200]}"

@@ -269,13 +269,13 @@ async def own_server(
 
 def self_signed(folder: Path) -> ssl.SSLContext:
     """A self-signed certificate for 127.0.0.1."""
-    made, kept = folder / "certificate.pem", folder / "key.pem"
+    certificate, private_key = folder / "certificate.pem", folder / "key.pem"
     command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
-    options = ["-keyout", str(kept), "-out", str(made), "-days", "2", "-subj", "/CN=127.0.0.1"]
+    options = ["-keyout", str(private_key), "-out", str(certificate), "-days", "2", "-subj", "/CN=127.0.0.1"]
     options += ["-addext", "subjectAltName=IP:127.0.0.1"]
     subprocess.run([*command, *options], check=True, capture_output=True)
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(made, kept)
+    context.load_cert_chain(certificate, private_key)
     return context
 
 

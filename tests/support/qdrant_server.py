@@ -105,8 +105,8 @@ class QdrantServer:
             case "PUT":
                 if name in self.collections:
                     return _error(409, f"Wrong input: Collection `{name}` already exists!")
-                made = msgspec.json.decode(body, type=_Create)
-                self.collections[name] = {"about": made, "indexes": {}, "points": {}}
+                creation = msgspec.json.decode(body, type=_Create)
+                self.collections[name] = {"about": creation, "indexes": {}, "points": {}}
             case _:
                 return _result(self.collections.pop(name, None) is not None)
         return _result(True)
@@ -137,8 +137,8 @@ class QdrantServer:
                 page = msgspec.json.decode(body, type=_Scroll)
                 numbers = sorted(number for number in points if number >= page.offset)
                 following = numbers[page.limit] if len(numbers) > page.limit else None
-                found = [{"id": number} for number in numbers[: page.limit]]
-                return _result({"points": found, "next_page_offset": following})
+                listed = [{"id": number} for number in numbers[: page.limit]]
+                return _result({"points": listed, "next_page_offset": following})
             case "points/count":
                 return _result({"count": len(points)})
             case _:
@@ -162,13 +162,14 @@ async def qdrant_server(api_key: str = "", port: int = 0) -> AsyncGenerator[Qdra
         await runner.cleanup()
 
 
-def _matching(points: dict[int, _Point], wanted: _Filter | None) -> list[int]:
-    if wanted is None:
+def _matching(points: dict[int, _Point], conditions: _Filter | None) -> list[int]:
+    if conditions is None:
         return list(points)
     return [
         number
         for number, point in points.items()
-        if all(_holds(one, point) for one in wanted.must) and not any(_holds(one, point) for one in wanted.must_not)
+        if all(_holds(condition, point) for condition in conditions.must)
+        and not any(_holds(condition, point) for condition in conditions.must_not)
     ]
 
 

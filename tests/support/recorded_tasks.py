@@ -106,7 +106,7 @@ async def extended(home: Path) -> TaskRecord:
 
 
 async def failed(home: Path) -> TaskRecord:
-    """In a conversation with history: calls that cannot run, then a model that fails."""
+    """Record a task in a conversation with history: calls that cannot run, then a model that fails."""
     bad = Reply(calls=(Call("nope", {}), Call("shell", "{bad")))
     replies = [Reply(text="Hi."), shell("false"), bad, Reply(status=400, error="boom")]
     async with engine_parts(home, ModelServer(replies=replies)) as engine:

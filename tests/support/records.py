@@ -107,7 +107,7 @@ def grant(grant_id: str = "g1") -> Grant:
 
 def logged(*records: EventRecord) -> tuple[LogRecord, ...]:
     """The records as the log keeps them."""
-    return tuple(LogRecord(sequence=one.sequence, epoch=one.epoch, event=one.event) for one in records)
+    return tuple(LogRecord(sequence=record.sequence, epoch=record.epoch, event=record.event) for record in records)
 
 
 def samples(struct: type[S]) -> Iterator[S]:
@@ -121,13 +121,13 @@ def samples(struct: type[S]) -> Iterator[S]:
 
 def _make(info: inspect.StructType) -> list[Any]:
     """Once for each struct: most are parts of many others."""
-    if (made := _MADE.get(info.cls)) is None:
+    if (instances := _MADE.get(info.cls)) is None:
         values = {field.name: _values(field.type) for field in info.fields}
-        made = [info.cls(**{field.name: values[field.name][0] for field in info.fields if field.required})]
+        instances = [info.cls(**{field.name: values[field.name][0] for field in info.fields if field.required})]
         for index in range(max((len(some) for some in values.values()), default=0)):
-            made.append(info.cls(**{name: some[index % len(some)] for name, some in values.items()}))
-        _MADE[info.cls] = made
-    return made
+            instances.append(info.cls(**{name: some[index % len(some)] for name, some in values.items()}))
+        _MADE[info.cls] = instances
+    return instances
 
 
 def _values(kind: inspect.Type) -> list[Any]:
@@ -139,9 +139,9 @@ def _values(kind: inspect.Type) -> list[Any]:
         case inspect.LiteralType():
             return list(kind.values)
         case inspect.UnionType():
-            return list(itertools.chain.from_iterable(_values(one) for one in kind.types))
+            return list(itertools.chain.from_iterable(_values(member) for member in kind.types))
         case inspect.TupleType():
-            return [tuple(_values(one)[0] for one in kind.item_types)]
+            return [tuple(_values(member)[0] for member in kind.item_types)]
         case inspect.VarTupleType():
             some = _values(kind.item_type)
             return [tuple(some), ()]

@@ -25,19 +25,19 @@ def response_pieces(
     for call_id, name, arguments in calls:
         pieces += _item(output, _call(call_id, name, arguments))
     if finish:
-        sent, given = usage
+        sent, generated = usage
         counts: JsonObject = {
             "input_tokens": sent,
             "input_tokens_details": {"cached_tokens": 0},
-            "output_tokens": given,
+            "output_tokens": generated,
             "output_tokens_details": {"reasoning_tokens": 0},
-            "total_tokens": sent + given,
+            "total_tokens": sent + generated,
         }
         is_cut = finish in ("length", "content_filter")
-        whole = _response("incomplete" if is_cut else "completed", output, counts)
+        response = _response("incomplete" if is_cut else "completed", output, counts)
         if is_cut:
-            whole["incomplete_details"] = {"reason": "max_output_tokens" if finish == "length" else finish}
-        pieces.append((f"response.{whole['status']}", {"response": whole}))
+            response["incomplete_details"] = {"reason": "max_output_tokens" if finish == "length" else finish}
+        pieces.append((f"response.{response['status']}", {"response": response}))
     joined = [b""]
     for number, (kind, fields) in enumerate(pieces):
         joined[-1] += _event(number, kind, fields)

@@ -83,15 +83,15 @@ class Screen:
     async def click(self, x: int, y: int) -> None:
         await self._do("mousemove", str(x), str(y), "click", "1")
 
-    async def _do(self, *words: str) -> str:
-        code, said = await self._run(*words)
+    async def _do(self, *arguments: str) -> str:
+        code, output = await self._run(*arguments)
         assert code == 0
-        return said
+        return output
 
-    async def _run(self, *words: str) -> tuple[int, str]:
+    async def _run(self, *arguments: str) -> tuple[int, str]:
         environment = os.environ | {"DISPLAY": self.display}
         process = await asyncio.create_subprocess_exec(
-            "xdotool", *words, env=environment, stdout=asyncio.subprocess.PIPE
+            "xdotool", *arguments, env=environment, stdout=asyncio.subprocess.PIPE
         )
         out, _ = await process.communicate()
         assert process.returncode is not None
@@ -162,12 +162,12 @@ class PseudoTerminal:
         """Wait until the text is written, starting after the last text that was waited for; then type `then`."""
         try:
             async with asyncio.timeout(WAIT_LIMIT_S):
-                while (place := self.seen.find(text, self._read_from)) < 0:
+                while (position := self.seen.find(text, self._read_from)) < 0:
                     self._grew.clear()
                     await self._grew.wait()
         except TimeoutError:
             raise AssertionError(f"The terminal did not show {text!r} but:\n{self.seen[self._read_from :]}") from None
-        self._read_from = place + len(text)
+        self._read_from = position + len(text)
         if then:
             self.type(then)
 

@@ -1,4 +1,4 @@
-"""Where the engines of tests keep their records, in a file or on a server, and what they have stored there.
+"""The records that engines of tests keep, in a file or on a server: where they are, and what is stored there.
 
 It is read from outside, while an engine runs or after it was killed.
 """
@@ -41,7 +41,7 @@ _MAX_FIELD_LENGTH = 2**31 - 1
 class _Chosen:
     server: PostgresServer | None = None
     template = ""
-    made: ClassVar[list[str]] = []
+    database_urls: ClassVar[list[str]] = []
 
 
 @contextmanager
@@ -50,8 +50,8 @@ def on_server(server: PostgresServer, template: str) -> Generator[None]:
     _Chosen.server, _Chosen.template = server, template
     yield
     _Chosen.server = None
-    while _Chosen.made:
-        server.drop(_Chosen.made.pop())
+    while _Chosen.database_urls:
+        server.drop(_Chosen.database_urls.pop())
 
 
 def prepare_records(paths: Paths) -> None:
@@ -71,17 +71,17 @@ def place_records(paths: Paths) -> None:
     settings = Settings(paths.settings)
     if not settings.values.database_url:
         url = _Chosen.server.new_database(_Chosen.template)
-        _Chosen.made.append(url)
+        _Chosen.database_urls.append(url)
         settings.set("database_url", url)
 
 
 def copy_records(paths: Paths) -> None:
-    """For a copied data directory: its database on a server is copied too."""
+    """Copy the database on a server for a copied data directory."""
     settings = Settings(paths.settings)
     if settings.values.database_url:
         assert _Chosen.server is not None
         url = _Chosen.server.copy(settings.values.database_url)
-        _Chosen.made.append(url)
+        _Chosen.database_urls.append(url)
         settings.set("database_url", url)
 
 
@@ -94,7 +94,7 @@ def dump_records(paths: Paths) -> str:
 class StoredRecords(Protocol):
     @property
     def url(self) -> str:
-        """For the setting `database_url`."""
+        """The value of the setting `database_url`."""
         ...
 
     @property
@@ -107,7 +107,7 @@ class StoredRecords(Protocol):
         ...
 
     def size(self) -> int:
-        """In bytes, as stored."""
+        """Return the size in bytes, as stored."""
         ...
 
     def check(self) -> None:
@@ -165,7 +165,7 @@ class PostgresRecords:
 
 @contextmanager
 def stored_records(kind: Kind, home: Path) -> Generator[StoredRecords]:
-    """Those of an engine on this data directory; for PostgreSQL on a server that keeps commits when it is killed."""
+    """Yield the records of an engine on this data directory; a PostgreSQL server keeps its commits when killed."""
     if kind == "sqlite":
         yield SqliteRecords(Paths(home).database)
         return

@@ -44,12 +44,12 @@ def time_limit(seconds: float | None = None) -> Generator[None]:
 
 
 def _stacks() -> str:
-    """Where each asyncio task of the running loop waits; pytest itself shows where the main thread is."""
+    """Return where each asyncio task of the running loop waits; pytest itself shows where the main thread is."""
     try:
         tasks = asyncio.all_tasks()
     except RuntimeError:
         return "No event loop was running."
-    return "\n".join(line for task in sorted(tasks, key=lambda one: one.get_name()) for line in _stack(task))
+    return "\n".join(line for task in sorted(tasks, key=lambda task: task.get_name()) for line in _stack(task))
 
 
 def _stack(task: "asyncio.Task[object]") -> Iterator[str]:

@@ -40,8 +40,8 @@ def point(number: int, vector: Vector) -> VectorPoint:
     return VectorPoint(number, vector, f"c{number // 100}", f"/work/{number % 7}", KINDS[number % 3], _START + number)
 
 
-def cosine(one: Vector, other: Vector) -> float:
-    return sum(map(mul, one, other)) / (math.hypot(*one) * math.hypot(*other))
+def cosine(vector: Vector, other: Vector) -> float:
+    return sum(map(mul, vector, other)) / (math.hypot(*vector) * math.hypot(*other))
 
 
 def nearest(vector: Vector, points: list[VectorPoint], limit: int) -> list[int]:

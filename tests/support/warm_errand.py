@@ -41,7 +41,7 @@ _IMPORTED = ("errand.cli", "errand.client", "errand.protocol", "errand.engine")
 _NOT_IMPORTED = ("_child", ".browser.", ".litellm", ".migrations.", ".postgres.")
 _LIBRARIES = ("sqlalchemy.dialects.sqlite.aiosqlite", "websockets.asyncio.client", "prompt_toolkit.shortcuts")
 
-_kept: list[tuple["subprocess.Popen[bytes]", socket.socket]] = []
+_running: list[tuple["subprocess.Popen[bytes]", socket.socket]] = []
 _pids: list[int] = []
 _codes: list[int] = []
 _address: list[bytes] = []
@@ -59,7 +59,7 @@ class Command:
 
 
 def errand_pids() -> list[int]:
-    """Of the process that stays for the next command."""
+    """Return the ids of the processes that stay for the next command."""
     return _pids
 
 
@@ -110,7 +110,7 @@ def _place() -> bytes:
                 start_new_session=True,
             )
         _address.append(ours.recv(_MAX_ADDRESS_LENGTH))
-        _kept.append((process, ours))  # it ends when this process does
+        _running.append((process, ours))  # it ends when this process does
         _pids.append(process.pid)
     return _address[0]
 
@@ -143,7 +143,7 @@ class ForkedEngine(launch.EngineProcess):
 
 
 def fork_engines() -> None:
-    """From now on, engines that clients in this process start are forks."""
+    """Fork the engines that clients in this process start from now on."""
     if adopts_orphans():
         launch.EngineProcess = ForkedEngine
 
@@ -170,7 +170,7 @@ def _serve() -> bool:
 
 def _import_all() -> None:
     packages = walk_packages([str(Path(errand.__file__).parent)], "errand.")
-    for name in (*(one.name for one in packages if _is_imported(one.name)), *_LIBRARIES):
+    for name in (*(package.name for package in packages if _is_imported(package.name)), *_LIBRARIES):
         import_module(name)
 
 
@@ -194,13 +194,13 @@ def _answer(connection: socket.socket) -> bool:
         return True
     os.waitpid(between, 0)
     connection.sendall(os.read(reading, _NUMBER_BYTES))
-    for one in (reading, writing, *descriptors):
-        os.close(one)
+    for descriptor in (reading, writing, *descriptors):
+        os.close(descriptor)
     return False
 
 
 def _become(command: Command, streams: Sequence[int]) -> None:
-    """What the system and Python do when a process starts."""
+    """Do what the system and Python do when a process starts."""
     if command.new_session:
         os.setsid()
     for number, descriptor in enumerate(streams):

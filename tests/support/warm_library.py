@@ -56,7 +56,7 @@ def warm_router_process(ca_file: Callable[[], str]) -> LibraryProcess:
 
 
 def warm_pids() -> list[int]:
-    """Of the process that stays for the next test."""
+    """Return the ids of the processes that stay for the next test."""
     return [parent.process.pid for parent in _parents]
 
 

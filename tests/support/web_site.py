@@ -61,10 +61,10 @@ class Rules:
 
     def refusal(self, tool: str, url: str, approved: Sequence[str] = ()) -> str | None:
         rules = AddressRules(tuple(self.allowed), tuple(self.denied), own_port=self.own_port)
-        found = judge_address(url, rules)
-        if found.verdict == "ask" and approved:
-            found = judge_address(url, replace(rules, allowed=tuple(map(host_of, approved))))
-        return None if found.verdict == "allow" else found.reason
+        judgement = judge_address(url, rules)
+        if judgement.verdict == "ask" and approved:
+            judgement = judge_address(url, replace(rules, allowed=tuple(map(host_of, approved))))
+        return None if judgement.verdict == "allow" else judgement.reason
 
     def connection_refusal(
         self, tool: str, host: str, port: int, resolved: Sequence[str], approved: Sequence[str] = ()

@@ -45,12 +45,12 @@ NO_FILES = (
 )
 
 
-@pytest.mark.parametrize(("make", "words"), NO_FILES)
-def test_what_is_no_regular_file_is_never_opened(make: Callable[[Path], None], words: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("make", "reason"), NO_FILES)
+def test_what_is_no_regular_file_is_never_opened(make: Callable[[Path], None], reason: str, tmp_path: Path) -> None:
     make(tmp_path / "odd")
     with pytest.raises(NotRegularFile) as refused:
         open_regular(tmp_path / "odd")
-    assert refused.value.strerror == words
+    assert refused.value.strerror == reason
 
 
 @pytest.mark.parametrize("make", [make for make, _ in NO_FILES])
@@ -145,12 +145,12 @@ def test_folders_of_the_system_and_the_data_directory_are_no_places_for_files_of
     paths.prepare()
     (tmp_path / "way in").symlink_to("/etc")
     (tmp_path / "back door").symlink_to(paths.home)
-    for place in ("/etc/errand-test", "/dev/errand-test", tmp_path / "way in" / "errand-test"):
+    for path in ("/etc/errand-test", "/dev/errand-test", tmp_path / "way in" / "errand-test"):
         with pytest.raises(PermissionError, match="belongs to the system"):
-            check_write_path(Path(place), paths, overwrite=True)
-    for place in (paths.database, paths.settings, tmp_path / "back door" / "errand.db", paths.keys / "keys.bin"):
+            check_write_path(Path(path), paths, overwrite=True)
+    for path in (paths.database, paths.settings, tmp_path / "back door" / "errand.db", paths.keys / "keys.bin"):
         with pytest.raises(PermissionError, match="Errand's own data"):
-            check_write_path(place, paths, overwrite=True)
+            check_write_path(path, paths, overwrite=True)
     check_write_path(paths.workspaces / "conv" / "page.md", paths, overwrite=False)
     check_write_path(tmp_path / "page.md", paths, overwrite=False)
 

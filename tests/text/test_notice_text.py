@@ -305,8 +305,8 @@ def test_a_sentence_of_before_is_read_as_its_notice(text: str, kind: NoticeKind,
 
 @pytest.mark.parametrize("kind", ["stopped", "limit", "error"])
 def test_what_was_ended_is_dropped_from_a_sentence_of_before(kind: NoticeKind) -> None:
-    told = NoticeBlock(kind=kind, text="Stopped by me. Ended: sleep 60 (pid 7). Not read any more: “a\nb”.")
-    (block,) = current_node(_noted(told)).blocks
+    notice = NoticeBlock(kind=kind, text="Stopped by me. Ended: sleep 60 (pid 7). Not read any more: “a\nb”.")
+    (block,) = current_node(_noted(notice)).blocks
     assert isinstance(block, NoticeBlock) and notice_text(block) == "Stopped by me."
 
 

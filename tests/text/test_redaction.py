@@ -16,15 +16,15 @@ KEY = "sk-ant/Zq7+planted=0123456789"
 FORMS: dict[str, Callable[[str], str]] = {
     "plain": lambda key: key,
     "JSON with escaped slashes": lambda key: json.dumps(key)[1:-1].replace("/", "\\/"),
-    "JSON in escapes": lambda key: "".join(f"\\u{ord(one):04x}" for one in key),
-    "JSON in JSON": lambda key: "".join(f"\\\\u{ord(one):04X}" for one in key),
+    "JSON in escapes": lambda key: "".join(f"\\u{ord(character):04x}" for character in key),
+    "JSON in JSON": lambda key: "".join(f"\\\\u{ord(character):04X}" for character in key),
     "every second escaped": lambda key: "".join(f"\\u{ord(c):04x}" if i % 2 else c for i, c in enumerate(key)),
-    "bytes of Python": lambda key: "".join(f"\\x{ord(one):02x}" for one in key),
+    "bytes of Python": lambda key: "".join(f"\\x{ord(character):02x}" for character in key),
     "an address": lambda key: quote(key, safe=""),
-    "an address in full": lambda key: "".join(f"%{ord(one):02X}" for one in key),
+    "an address in full": lambda key: "".join(f"%{ord(character):02X}" for character in key),
     "an address twice": lambda key: quote(quote(key, safe=""), safe=""),
-    "a page": lambda key: "".join(f"&#{ord(one)};" for one in key),
-    "a page in hexadecimal": lambda key: "".join(f"&#x{ord(one):x};" for one in key),
+    "a page": lambda key: "".join(f"&#{ord(character)};" for character in key),
+    "a page in hexadecimal": lambda key: "".join(f"&#x{ord(character):x};" for character in key),
 }
 # Forms of the key as a text, not of each of its characters.
 ENCODED: dict[str, Callable[[str], str]] = {
@@ -50,7 +50,7 @@ def test_a_secret_is_found_in_every_form(form: str) -> None:
     escaped=st.sets(st.integers(0, len(KEY) - 1), max_size=4),
 )
 def test_a_secret_is_found_whichever_of_its_characters_are_escaped(form: str, escaped: set[int]) -> None:
-    written = "".join(FORMS[form](one) if at in escaped else one for at, one in enumerate(KEY))
+    written = "".join(FORMS[form](character) if at in escaped else character for at, character in enumerate(KEY))
     assert Redactor("another-secret-0123", KEY).hide(f"{written} after") == f"{REMOVED} after"
 
 
@@ -63,23 +63,23 @@ def test_a_stream_gives_what_the_whole_gives_wherever_it_is_cut(
     form: str, around: tuple[str, str], cuts: list[int]
 ) -> None:
     redactor = Redactor(KEY, "s k-u0a/s k-u0a/")
-    whole = around[0] + (FORMS | ENCODED)[form](KEY) + around[1]
-    stream, at, told = RedactedStream(redactor), 0, ""
+    text = around[0] + (FORMS | ENCODED)[form](KEY) + around[1]
+    stream, at, redacted = RedactedStream(redactor), 0, ""
     for cut in sorted(cuts):
-        told += stream.feed(whole[at:cut])
+        redacted += stream.feed(text[at:cut])
         at = max(at, cut)
-    told += stream.feed(whole[at:]) + stream.finish()
-    assert KEY not in told and (FORMS | ENCODED)[form](KEY) not in told
-    assert told.replace(REMOVED, "") in whole.replace(KEY, "") or REMOVED in told
+    redacted += stream.feed(text[at:]) + stream.finish()
+    assert KEY not in redacted and (FORMS | ENCODED)[form](KEY) not in redacted
+    assert redacted.replace(REMOVED, "") in text.replace(KEY, "") or REMOVED in redacted
 
 
 @given(text=st.text(alphabet="abs-k\\u0073%&#;/ \n", max_size=60), cuts=st.lists(st.integers(0, 60), max_size=8))
 def test_a_text_without_a_secret_comes_out_as_it_was(text: str, cuts: list[int]) -> None:
-    stream, at, told = RedactedStream(Redactor(KEY)), 0, ""
+    stream, at, redacted = RedactedStream(Redactor(KEY)), 0, ""
     for cut in sorted(cuts):
-        told += stream.feed(text[at:cut])
+        redacted += stream.feed(text[at:cut])
         at = max(at, cut)
-    assert told + stream.feed(text[at:]) + stream.finish() == text
+    assert redacted + stream.feed(text[at:]) + stream.finish() == text
 
 
 _OF_OTHERS = ("ghp_aB3dE6gH9jK2mN5pQ8sT1vW4yZ7", "sk-proj-a1b2c3d4e5f6g7h8", "glpat-Ab3dEf6hIj9kLm2nOp5q")
@@ -157,8 +157,8 @@ def test_the_longest_of_secrets_that_begin_alike_goes_whole() -> None:
 
 def test_an_escape_that_never_ends_holds_nothing_back_for_ever() -> None:
     stream = RedactedStream(Redactor(KEY))
-    told = "".join(stream.feed("\\" * 50) for _ in range(20))
-    assert len(told) > 900
+    redacted = "".join(stream.feed("\\" * 50) for _ in range(20))
+    assert len(redacted) > 900
 
 
 @pytest.mark.parametrize("piece", ["%73", "\\u0073", "&#115;", "sk-planted-01234567"])
@@ -205,13 +205,13 @@ def test_keys_of_others_are_known_by_their_format_or_their_name(text: str) -> No
 
 
 @given(
-    shown=st.sampled_from(sorted(SHOWN)),
+    sample=st.sampled_from(sorted(SHOWN)),
     line=st.sampled_from(["The token is in the key file. ", "ключ от двери: ", '{"a\\n": "-u --user 1"}, ']),
     length=st.integers(32_768 - 120, 32_768 + 10),
 )
-def test_a_key_is_found_wherever_it_stands_in_a_long_text(shown: str, line: str, length: int) -> None:
+def test_a_key_is_found_wherever_it_stands_in_a_long_text(sample: str, line: str, length: int) -> None:
     before = f"{(line * length)[:length]}\n"
-    assert redact(f"{before}{shown}\n{before}".removesuffix(before)) == before + redact(f"{shown}\n")
+    assert redact(f"{before}{sample}\n{before}".removesuffix(before)) == before + redact(f"{sample}\n")
     assert redact(before) == before
 
 

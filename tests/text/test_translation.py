@@ -76,10 +76,10 @@ def test_each_language_that_can_be_chosen_has_a_catalogue(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("language", languages())
 def test_a_catalogue_has_each_text_of_the_code_with_its_placeholders(language: str) -> None:
-    found, wanted = texts(read(language)), texts(extract())
-    assert sorted(wanted.keys() - found.keys()) == [], "run `make catalogues` and translate what is new"
-    assert sorted(found.keys() - wanted.keys()) == [], "run `make catalogues`"
-    for english, translated in found.items():
+    catalogue, source_texts = texts(read(language)), texts(extract())
+    assert sorted(source_texts.keys() - catalogue.keys()) == [], "run `make catalogues` and translate what is new"
+    assert sorted(catalogue.keys() - source_texts.keys()) == [], "run `make catalogues`"
+    for english, translated in catalogue.items():
         assert all(translated), f"not translated: {english}"
         names = set(_PLACEHOLDER.findall(english[-1]))
         assert all(set(_PLACEHOLDER.findall(form)) <= names for form in translated), f"other placeholders: {english}"
@@ -103,23 +103,25 @@ def test_numbers_have_the_marks_of_the_language_by_whatever_name_it_was_chosen(n
 def test_the_command_line_speaks_the_chosen_language(tmp_path: Path) -> None:
     compile_all()
     environment = {**os.environ, "ERRAND_HOME": str(tmp_path), "ERRAND_LANGUAGE": "de"}
-    shown = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-m", "errand", "--help"], env=environment, capture_output=True, text=True, check=True
     )
-    assert "Aufgabe" in shown.stdout
+    assert "Aufgabe" in process.stdout
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "expected_texts"),
     [
         (["list", "--help"], ("Aufruf: errand list", "Optionen:", "diese Hilfe zeigen")),
         (["show"], ("diese Argumente fehlen: ", "Hilfe: errand show --help")),
         (["list", "--limit"], ("erwartet ein Argument",)),
     ],
 )
-def test_argparse_speaks_the_chosen_language(arguments: list[str], said: tuple[str, ...], tmp_path: Path) -> None:
+def test_argparse_speaks_the_chosen_language(
+    arguments: list[str], expected_texts: tuple[str, ...], tmp_path: Path
+) -> None:
     compile_all()
     environment = {**os.environ, "ERRAND_HOME": str(tmp_path), "ERRAND_LANGUAGE": "de"}
     command = [sys.executable, "-m", "errand", *arguments]
-    shown = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert all(words in shown.stdout + shown.stderr for words in said), shown.stdout + shown.stderr
+    process = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert all(text in process.stdout + process.stderr for text in expected_texts), process.stdout + process.stderr

@@ -43,9 +43,9 @@ def test_garbage_over_the_threshold_is_collected(collector: GarbageCollector) ->
     knot = _Knot()
     end = weakref.ref(knot)
     del knot
-    kept = [[number] for number in range(1_000)]
+    live_lists = [[number] for number in range(1_000)]
     collector.collect()
-    assert end() is None and len(kept) == 1_000
+    assert end() is None and len(live_lists) == 1_000
 
 
 def test_garbage_below_the_threshold_is_not_collected(collector: GarbageCollector) -> None:

@@ -38,9 +38,9 @@ async def test_a_replay_runs_none_of_the_calls_of_its_record(
         "resumes": True,
     }
     lines = [msgspec.json.decode(line, type=JsonObject) for line in RECORD.read_text("utf-8").splitlines()]
-    kept = [line for line in lines if keeps_results or b"toolResult" not in msgspec.json.encode(line)]
+    record_lines = [line for line in lines if keeps_results or b"toolResult" not in msgspec.json.encode(line)]
     file = tmp_path / "record.jsonl"
-    file.write_bytes(b"\n".join(msgspec.json.encode(changed(line, changes)) for line in kept) + b"\n")
+    file.write_bytes(b"\n".join(msgspec.json.encode(changed(line, changes)) for line in record_lines) + b"\n")
     before = entries(tmp_path)
     played = await errand.run("replay", str(file))
     assert played.code in (0, 1, 2), played.err

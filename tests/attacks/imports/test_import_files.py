@@ -97,9 +97,9 @@ async def archive(errand: Errand) -> None:
 
 async def archived(errand: Errand) -> int:
     client = await connected(errand)
-    found = await client.call(CONVERSATION_LIST, ConversationListParams(archived=True))
+    listing = await client.call(CONVERSATION_LIST, ConversationListParams(archived=True))
     await client.close()
-    return len(found.conversations)
+    return len(listing.conversations)
 
 
 def zip_of(file: Path, pieces: Iterable[bytes], method: int = zipfile.ZIP_DEFLATED) -> None:

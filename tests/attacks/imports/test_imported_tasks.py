@@ -110,7 +110,7 @@ async def test_a_retry_takes_over_nothing_that_a_file_allows_itself(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("kind", "words"),
+    ("kind", "reason"),
     [
         ("node of another task", "a message of another task"),
         ("result of another call", "a result of a call that is not there"),
@@ -120,7 +120,7 @@ async def test_a_retry_takes_over_nothing_that_a_file_allows_itself(tmp_path: Pa
         ("call of another task", "are here already"),
     ],
 )
-async def test_what_reaches_out_of_its_own_conversation_is_refused(tmp_path: Path, kind: str, words: str) -> None:
+async def test_what_reaches_out_of_its_own_conversation_is_refused(tmp_path: Path, kind: str, reason: str) -> None:
     async with engine_parts(tmp_path, ModelServer(answer=lambda _: Reply(text="Done."))) as engine:
         first = HostileFile("ls", engine.workspace, "first")
         first.others = [first.started("ls")]
@@ -149,7 +149,7 @@ async def test_what_reaches_out_of_its_own_conversation_is_refused(tmp_path: Pat
                 file.others = [line("turn", replace(turn, started_at="soon"))]
             case _:
                 file.others = [file.started("ls", execution_id=f"exec_{first.task.id}")]
-        with pytest.raises(InvalidParams, match=words):
+        with pytest.raises(InvalidParams, match=reason):
             await file.take(engine, tmp_path)
         assert await engine.services.database.conversations.get(file.conversation.id) is None
 
@@ -189,11 +189,13 @@ async def test_what_was_allowed_in_a_deleted_conversation_is_not_allowed_in_a_fi
         async def work_there() -> Ask:
             """Import the file, confirm its default folder, and request the command there."""
             await file.take(engine, tmp_path)
-            found = await services.database.conversations.get(file.conversation.id)
-            assert found is not None
-            services.log.publish(ConversationUpdate(conversation=with_workspace(found, Path(found.workspace))))
+            conversation = await services.database.conversations.get(file.conversation.id)
+            assert conversation is not None
+            services.log.publish(
+                ConversationUpdate(conversation=with_workspace(conversation, Path(conversation.workspace)))
+            )
             await services.log.flush()
-            started = await engine.start("go", conversation_id=found.id, approve="ask", mode="task")
+            started = await engine.start("go", conversation_id=conversation.id, approve="ask", mode="task")
             return await engine.watcher.ask(started.id)
 
         ask = await work_there()
@@ -202,9 +204,9 @@ async def test_what_was_allowed_in_a_deleted_conversation_is_not_allowed_in_a_fi
         await engine.watcher.until(ran.exists)
         await services.runner.stop(ask.task_id, "me")
         await engine.watcher.end(ask.task_id)
-        found = await services.database.conversations.get(file.conversation.id)
-        assert found is not None
-        services.log.publish(ConversationUpdate(conversation=msgspec.structs.replace(found, archived=True)))
+        conversation = await services.database.conversations.get(file.conversation.id)
+        assert conversation is not None
+        services.log.publish(ConversationUpdate(conversation=msgspec.structs.replace(conversation, archived=True)))
         await services.log.flush()
         await Remover(
             services.log,
@@ -214,7 +216,7 @@ async def test_what_was_allowed_in_a_deleted_conversation_is_not_allowed_in_a_fi
             services.grants,
             services.checkpoints.contents,
             services.paths,
-        ).delete(found.id)
+        ).delete(conversation.id)
         ran.unlink()
         assert await services.database.grants.valid() == ()
         again = await work_there()

@@ -50,9 +50,9 @@ def model() -> ModelServer:
 
 
 async def stored(engine: EngineParts, file: HostileFile) -> Conversation:
-    found = await engine.services.database.conversations.get(file.conversation.id)
-    assert found is not None
-    return found
+    conversation = await engine.services.database.conversations.get(file.conversation.id)
+    assert conversation is not None
+    return conversation
 
 
 @pytest.mark.parametrize("door", DOORS)
@@ -103,18 +103,22 @@ async def test_the_window_shows_the_path_and_asks(
         state = WindowStateStore(tmp_path / "window.json")
         models, welcome = ModelStore(engine.stores.session, state), WelcomeStore(engine.stores.session, state)
         view = ConversationView(store, ViewServices(engine.stores, models, welcome, theme, qapp.clipboard(), pasted))
-        told: list[str] = []
-        store.failed.connect(told.append)
+        failures: list[str] = []
+        store.failed.connect(failures.append)
         store.commands.send("Go on")
         await until(lambda: bool(view.findChildren(WorkspaceDialog)))
         (dialog,) = view.findChildren(WorkspaceDialog)
         assert str(engine.parts.workspace) in dialog.text()
-        (button,) = (one for one in dialog.findChildren(QAbstractButton) if one.text().replace("&", "") == choice)
+        (button,) = (
+            candidate
+            for candidate in dialog.findChildren(QAbstractButton)
+            if candidate.text().replace("&", "") == choice
+        )
         button.click()
         folders = {"there": str(engine.parts.workspace), "own": (await stored(engine.parts, file)).workspace}
         if works_in == "nowhere":
-            await until(lambda: bool(told))
-            assert told == ["Not started: no working folder was confirmed."]
+            await until(lambda: bool(failures))
+            assert failures == ["Not started: no working folder was confirmed."]
             assert (await stored(engine.parts, file)).proposed_workspace and not engine.parts.model.requests
         else:
             await until(lambda: store.task is not None and store.task.id != file.task.id)
@@ -137,14 +141,14 @@ async def test_the_terminal_asks_and_without_a_person_it_is_refused_in_words(err
         go_on = ("run", "--model", "openai_compatible/m", "--api-base", server.url, "--conversation", "conv_terminal")
         refused = await errand.run(*go_on, "go on")
         assert refused.code == 2 and str(folder) in refused.err and "--workspace DIR" in refused.err
-        for reply, words in (("\r", "Nothing was started."), ("y\r", "Done.")):
+        for reply, expected_text in (("\r", "Nothing was started."), ("y\r", "Done.")):
             async with PseudoTerminal((*go_on, "go on"), errand.folder, errand.environment) as screen:
                 await screen.shows("named by the file")
                 await screen.shows("Work there?")
                 assert not server.requests
                 screen.type(reply)
-                await screen.shows(words)
+                await screen.shows(expected_text)
                 await screen.ended()
         async with connected(errand) as client:
-            found = await client.call(CONVERSATION_GET, ConversationGetParams(conversation_id="conv_terminal"))
-        assert (found.conversation.workspace, found.conversation.proposed_workspace) == (str(folder), "")
+            response = await client.call(CONVERSATION_GET, ConversationGetParams(conversation_id="conv_terminal"))
+        assert (response.conversation.workspace, response.conversation.proposed_workspace) == (str(folder), "")

@@ -26,7 +26,7 @@ def code(**arguments: str) -> Reply:
 
 
 async def told(home: Path, *replies: Reply) -> list[str]:
-    """What the model reads after each of its replies; the task completes."""
+    """Run a task to its end with these replies; return what the model reads after each of them."""
     async with engine_parts(home, ModelServer(replies=[*replies, DONE])) as engine:
         task = await engine.watcher.end((await engine.start()).id)
         assert (task.activity.status, task.outcome.error) == ("completed", None)
@@ -48,7 +48,7 @@ async def test_names_that_are_no_text_end_no_task(tmp_path: Path) -> None:
     (folder / "way there").symlink_to(f"{NO_TEXT} too")
     (folder / ".agents" / "skills" / NO_TEXT).mkdir(parents=True)
     (folder / ".agents" / "skills" / NO_TEXT / "SKILL.md").write_text("---\nname: x\ndescription: y\n---\n")
-    listed, found, below, alike, through, written = await told(
+    listed, matches, below, alike, through, written = await told(
         tmp_path,
         code(action="list"),
         code(action="search", pattern="needle"),
@@ -59,7 +59,7 @@ async def test_names_that_are_no_text_end_no_task(tmp_path: Path) -> None:
     )
     names = {'"caf\\351"', '"two\\nlines"', '"\\033[31mred"', "-rf", "--help", "日" * 85}
     assert names | {'"caf\\351 too/"', "way there/"} <= set(listed.splitlines())
-    assert {line.partition(":")[0] for line in found.splitlines()} == names
+    assert {line.partition(":")[0] for line in matches.splitlines()} == names
     assert names <= set(below.splitlines())
     assert 'There is no file cafe. There is "caf\\351".' in alike
     assert '"caf\\351 too/inner"' in through
@@ -72,16 +72,16 @@ async def test_whatever_bytes_names_are_made_of_they_are_listed_and_searched(
     folder, chance = workspace_in(tmp_path), campaign.random("names")
     for _ in range(campaign.rounds(20, 5_000)):
         name = bytes(chance.choices(LETTERS, k=chance.choice((1, 2, 5, 255)))).replace(b"/", b"-")
-        place = os.path.join(os.fsencode(folder), b"d" + name[1:])
+        path = os.path.join(os.fsencode(folder), b"d" + name[1:])
         with contextlib.suppress(FileExistsError):
             if chance.random() < 0.5:
-                os.mkdir(place)
+                os.mkdir(path)
             else:
-                os.close(os.open(place, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
-    listed, found, below = await told(
+                os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+    listed, matches, below = await told(
         tmp_path, code(action="list"), code(action="search", pattern="^"), code(action="list", glob="d*")
     )
-    for answer in (listed, found, below):
+    for answer in (listed, matches, below):
         assert all(line.startswith(("d", '"d', "[", "(")) for line in answer.splitlines()), answer
 
 
@@ -93,7 +93,7 @@ async def test_links_that_lead_in_circles_are_listed_as_what_they_are(tmp_path: 
     (folder / "nowhere").symlink_to("gone")
     (folder / "up").symlink_to("..")
     (folder / "AGENTS.md").symlink_to("AGENTS.md")
-    listed, below, found, read = await told(
+    listed, below, matches, read = await told(
         tmp_path,
         code(action="list"),
         code(action="list", glob="**"),
@@ -102,7 +102,7 @@ async def test_links_that_lead_in_circles_are_listed_as_what_they_are(tmp_path: 
     )
     assert listed.splitlines() == ["AGENTS.md", "back", "itself", "nowhere", "there", "up/"]
     assert below.splitlines() == listed.splitlines()
-    assert found == "(no hits)"
+    assert matches == "(no hits)"
     assert "'itself' is a link that leads to itself" in read
 
 
@@ -120,8 +120,8 @@ async def test_a_tree_deeper_than_python_calls_functions_is_walked(
         descriptor = below
     os.close(descriptor)
     (inner / "d" / "d" / "file").write_text("needle")
-    found, listed = await told(tmp_path, code(action="search", pattern="needle"), code(action="list", glob="**/file"))
-    assert (found, listed) == ("d/d/file:1: needle", "d/d/file")
+    matches, listed = await told(tmp_path, code(action="search", pattern="needle"), code(action="list", glob="**/file"))
+    assert (matches, listed) == ("d/d/file:1: needle", "d/d/file")
     assert size_of(inner) == (6, 1)
 
 

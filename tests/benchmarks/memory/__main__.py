@@ -48,18 +48,20 @@ class Case:
     gold: frozenset[int]
     candidates: Sequence[Candidate]
     nearness: Mapping[int, float]
-    words: Mapping[int, float]
+    word_scores: Mapping[int, float]
 
 
 async def cases_of(history: History, embedder: Embedder) -> list[Case]:
     entries = [
-        MemoryEntry(number, one.id, one.session, one.speaker, one.role, one.at.replace(tzinfo=UTC), one.text)
-        for number, one in enumerate(history.entries, 1)
+        MemoryEntry(
+            number, entry.id, entry.session, entry.speaker, entry.role, entry.at.replace(tzinfo=UTC), entry.text
+        )
+        for number, entry in enumerate(history.entries, 1)
     ]
     numbers = {entry.id: entry.number for entry in entries}
-    questions = [one for one in history.questions if one.gold]
+    questions = [gold_question for gold_question in history.questions if gold_question.gold]
     points = await embed_entries(entries, embedder)
-    asked = await embedder.embed(tuple(one.text for one in questions), CancelSignal())
+    asked = await embedder.embed(tuple(gold_question.text for gold_question in questions), CancelSignal())
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         index, vectors = WordIndex(folder / "memory.db"), EmbeddedVectors(folder / "vectors", DIMENSIONS, VECTORS_OF)
@@ -68,20 +70,25 @@ async def cases_of(history: History, embedder: Embedder) -> list[Case]:
         index.add(entries)
         await vectors.upsert(points)
         cases: list[Case] = []
-        for one, vector in zip(questions, asked, strict=True):
+        for gold_question, vector in zip(questions, asked, strict=True):
             nearness = {hit.number: hit.score for hit in await vectors.search(vector, NEAREST)}
-            question = read_question(one.text)
-            words = word_hits(question.terms, index)
+            question = read_question(gold_question.text)
+            word_matches = word_hits(question.terms, index)
             candidates = rank(
-                question, proposed(index, words, nearness), words, nearness, index.entries, max(READ, _FITTED)
+                question,
+                proposed(index, word_matches, nearness),
+                word_matches,
+                nearness,
+                index.entries,
+                max(READ, _FITTED),
             )
-            gold = frozenset(numbers[key] for key in one.gold)
-            cases.append(Case(history.split, one.kind, gold, candidates, nearness, words.own))
+            gold = frozenset(numbers[key] for key in gold_question.gold)
+            cases.append(Case(history.split, gold_question.kind, gold, candidates, nearness, word_matches.own))
     return cases
 
 
 def by_ranking(case: Case) -> list[int]:
-    return [one.entry.entry.number for one in case.candidates]
+    return [candidate.entry.entry.number for candidate in case.candidates]
 
 
 def by_vectors(case: Case) -> list[int]:
@@ -89,15 +96,15 @@ def by_vectors(case: Case) -> list[int]:
 
 
 def by_words(case: Case) -> list[int]:
-    return _best(case.words)
+    return _best(case.word_scores)
 
 
 def by_ranks(case: Case) -> list[int]:
     """Reciprocal rank fusion."""
     scores = dict[int, float]()
     for order in (by_vectors(case), by_words(case)):
-        for place, number in enumerate(order, 1):
-            scores[number] = scores.get(number, 0.0) + 1 / (_FUSION + place)
+        for position, number in enumerate(order, 1):
+            scores[number] = scores.get(number, 0.0) + 1 / (_FUSION + position)
     return _best(scores)
 
 
@@ -110,13 +117,14 @@ ENGINES: dict[str, Callable[[Case], list[int]]] = {
 
 
 def recall(cases: Sequence[Case], engine: Callable[[Case], list[int]], first: int = _FIRST) -> float:
-    """In percent, the mean over the questions."""
+    """Return the recall in percent, as the mean over the questions."""
     return 100 * fmean(len(case.gold.intersection(engine(case)[:first])) / len(case.gold) for case in cases)
 
 
 def reciprocal_rank(cases: Sequence[Case], engine: Callable[[Case], list[int]]) -> float:
     return fmean(
-        next((1 / place for place, number in enumerate(engine(case), 1) if number in case.gold), 0.0) for case in cases
+        next((1 / position for position, number in enumerate(engine(case), 1) if number in case.gold), 0.0)
+        for case in cases
     )
 
 
@@ -138,8 +146,8 @@ def fitted(cases: Sequence[Case]) -> Features:
     for step in range(1, _STEPS + 1):
         slope = [_CALM * weight for weight in weights]
         for sample in samples:
-            for place, part in enumerate(_slope(sample, weights)):
-                slope[place] += part / len(samples)
+            for index, part in enumerate(_slope(sample, weights)):
+                slope[index] += part / len(samples)
         rate = _RATE * 20 / max(20, step)
         weights = [max(0.0, weight - 10 * rate * part) for weight, part in zip(weights, slope, strict=True)]
     return Features(*(round(weight / weights[0], 2) for weight in weights))
@@ -147,14 +155,14 @@ def fitted(cases: Sequence[Case]) -> Features:
 
 def _sample(case: Case) -> list[tuple[tuple[float, ...], bool]]:
     return [
-        (one.features, one.entry.entry.number in case.gold)
-        for place, one in enumerate(case.candidates)
-        if place < _FITTED or one.entry.entry.number in case.gold
+        (candidate.features, candidate.entry.entry.number in case.gold)
+        for position, candidate in enumerate(case.candidates)
+        if position < _FITTED or candidate.entry.entry.number in case.gold
     ]
 
 
 def _slope(sample: list[tuple[tuple[float, ...], bool]], weights: list[float]) -> list[float]:
-    """Of the logarithm of the share that the answers have of all, by each weight, with the sign of a loss."""
+    """Return the gradient of the negative logarithm of the answers' share, by weight."""
     scores = [sum(map(float.__mul__, weights, features)) for features, _ in sample]
     shares = [math.exp(score - max(scores)) for score in scores]
     total = sum(shares)
@@ -187,8 +195,8 @@ async def main(arguments: Sequence[str]) -> int:
     finally:
         await embedder.close()
     if "--tune" in arguments:
-        found = fitted([case for case in cases if case.split == "tune"])
-        pairs = zip(Features._fields, found, WEIGHTS, strict=True)
+        fitted_weights = fitted([case for case in cases if case.split == "tune"])
+        pairs = zip(Features._fields, fitted_weights, WEIGHTS, strict=True)
         sys.stdout.write("".join(f"{name}: {weight:g} (now {now:g})\n" for name, weight, now in pairs))
     for split in SPLITS:
         for kind, every in (("", cases), (" as long turns", joined)):

@@ -74,8 +74,8 @@ def load(path: Path) -> History:
     if head is None:
         raise ValueError(f"{path.name} is empty")
     history = History(head.history, head.split, head.about, tuple(entries), tuple(questions))
-    if found := _faults(history, path.stem):
-        raise ValueError(f"{path.name}: {'; '.join(found)}")
+    if faults := _faults(history, path.stem):
+        raise ValueError(f"{path.name}: {'; '.join(faults)}")
     return history
 
 
@@ -85,30 +85,30 @@ def all_histories() -> tuple[History, ...]:
 
 
 def _faults(history: History, stem: str) -> list[str]:
-    """What would make a measurement on this history wrong."""
-    found = [] if history.name == stem else [f"the history calls itself {history.name}"]
+    """Return what would make a measurement on this history wrong."""
+    faults = [] if history.name == stem else [f"the history calls itself {history.name}"]
     roles: dict[str, EntryRole] = {entry.id: entry.role for entry in history.entries}
     if len(roles) < len(history.entries):
-        found.append("an entry id is used twice")
+        faults.append("an entry id is used twice")
     if len({question.question for question in history.questions}) < len(history.questions):
-        found.append("a question id is used twice")
+        faults.append("a question id is used twice")
     for before, after in pairwise(history.entries):
         if after.at <= before.at:
-            found.append(f"{after.id} is not later than {before.id}")
-    found += [f"{entry.id} says nothing" for entry in history.entries if not entry.text.strip()]
+            faults.append(f"{after.id} is not later than {before.id}")
+    faults += [f"{entry.id} says nothing" for entry in history.entries if not entry.text.strip()]
     for question in history.questions:
-        found += [f"{question.question} {fault}" for fault in _question_faults(question, roles)]
-    return found
+        faults += [f"{question.question} {fault}" for fault in _question_faults(question, roles)]
+    return faults
 
 
 def _question_faults(question: Question, roles: dict[str, EntryRole]) -> list[str]:
-    found = [f"names {gold}, which does not exist" for gold in question.gold if gold not in roles]
+    faults = [f"names {gold}, which does not exist" for gold in question.gold if gold not in roles]
     if len(set(question.gold)) < len(question.gold):
-        found.append("names an entry twice")
+        faults.append("names an entry twice")
     if (question.kind == "none") == bool(question.gold):
-        found.append(f"is of kind {question.kind} and names {len(question.gold)} entries")
+        faults.append(f"is of kind {question.kind} and names {len(question.gold)} entries")
     if question.kind == "places" and not 2 <= len(question.gold) <= 4:
-        found.append("is of kind places and needs two to four entries")
+        faults.append("is of kind places and needs two to four entries")
     if question.kind == "tool" and not any(roles.get(gold) == "tool" for gold in question.gold):
-        found.append("is of kind tool and names no output of a tool")
-    return found
+        faults.append("is of kind tool and names no output of a tool")
+    return faults

@@ -25,14 +25,14 @@ _TOPICS = 10
 def long_turns(histories: Sequence[History], split: Split) -> History:
     """All histories of a split as one; the padding is what agents said in the other split, made to fit the subject."""
     rnd = random.Random(_SEED)
-    padding = [text for one in histories if one.split != split for text in _sentences(one)]
+    padding = [text for other in histories if other.split != split for text in _sentences(other)]
     entries: list[Entry] = []
     questions: list[Question] = []
     for history in histories:
         if history.split != split:
             continue
         moved: dict[str, str] = {}
-        for session, turns in groupby(history.entries, key=lambda one: one.session):
+        for session, turns in groupby(history.entries, key=lambda entry: entry.session):
             for parts in _blocks(turns):
                 key, at = f"{history.name}/{len(entries)}", parts[0].at
                 is_person = parts[0].role == "user"
@@ -40,37 +40,39 @@ def long_turns(histories: Sequence[History], split: Split) -> History:
                 role = "user" if is_person else "agent"
                 entries.append(Entry(key, f"{history.name}/{session}", role, role, at, text))
                 moved |= {part.id: key for part in parts}
-        for one in history.questions:
-            gold = tuple(dict.fromkeys(moved[key] for key in one.gold))
-            questions.append(Question(f"{history.name}/{one.question}", one.kind, one.text, gold))
+        for question in history.questions:
+            gold = tuple(dict.fromkeys(moved[key] for key in question.gold))
+            questions.append(Question(f"{history.name}/{question.question}", question.kind, question.text, gold))
     return History(f"long-{split}", split, "", tuple(entries), tuple(questions))
 
 
 def _sentences(history: History) -> list[str]:
-    said = (text for one in history.entries if one.role == "agent" for text in _SENTENCE.split(one.text))
-    return [text for text in said if len(text.split()) >= _MIN_TURN_WORDS]
+    sentences = (text for entry in history.entries if entry.role == "agent" for text in _SENTENCE.split(entry.text))
+    return [text for text in sentences if len(text.split()) >= _MIN_TURN_WORDS]
 
 
 def _blocks(turns: Iterable[Entry]) -> list[list[Entry]]:
-    """What a person says, and then what agents and tools do, in turn: two turns of the person go together."""
+    """Group turns into what a person says and what agents and tools then do; two turns of the person go together."""
     blocks: list[list[Entry]] = [[]]
     for turn in turns:
-        said = sum(one.role == "user" for one in blocks[-1])
-        if turn.role == "user" and said >= _TOGETHER and said < len(blocks[-1]):
+        person_turns = sum(entry.role == "user" for entry in blocks[-1])
+        if turn.role == "user" and person_turns >= _TOGETHER and person_turns < len(blocks[-1]):
             blocks.append([])
         blocks[-1].append(turn)
-    halves = ([one for one in block if (one.role == "user") is person] for block in blocks for person in (True, False))
+    halves = (
+        [entry for entry in block if (entry.role == "user") is person] for block in blocks for person in (True, False)
+    )
     return [half for half in halves if half]
 
 
 def _page(parts: Sequence[Entry], before: Sequence[Entry], padding: Sequence[str], rnd: random.Random) -> str:
-    """What the agents and tools said, in its order, between points that say something on the same subject."""
+    """Return what agents and tools said, in its order, between points that say something on the same subject."""
     topics = [word for word in read_question(before[0].text).terms if word.isalpha()] if before else []
     rnd.shuffle(topics)
     topics = topics[:_TOPICS]
     lines = [part.text for part in parts]
-    wanted = rnd.randint(_MIN_WORDS, _MAX_WORDS)
-    while sum(len(line.split()) for line in lines) < wanted:
+    word_count = rnd.randint(_MIN_WORDS, _MAX_WORDS)
+    while sum(len(line.split()) for line in lines) < word_count:
         point = rnd.choice(padding)
         if topics and rnd.random() < 0.5:
             point = f"**{rnd.choice(topics).capitalize()} and {rnd.choice(topics)}**: {point}"

@@ -1,4 +1,4 @@
-"""How MCP servers and tools are written in the terminal."""
+"""MCP servers and tools as the terminal writes them."""
 
 from datetime import UTC, datetime
 

@@ -181,8 +181,8 @@ async def test_index_with_a_missing_row_is_found_by_the_daily_copy_and_rebuilt(
     assert not await daily.make()
     assert [condition.kind for condition in health.conditions] == ["damaged"]
     assert "index" in looked_at(paths)[1]
-    code, said = await repaired(paths)
-    assert code == 0 and "Only its indexes were damaged" in said
+    code, output = await repaired(paths)
+    assert code == 0 and "Only its indexes were damaged" in output
     assert looked_at(paths)[0] == "good"
     assert await tasks_in(paths) == 1
 

@@ -99,8 +99,8 @@ def test_the_prompt_names_the_offers_with_examples_and_v_says_why_it_was_asked()
     assert read_reply(kinds(), "?") == InvalidReply(hint(kinds()))
     undecided = "Nothing was decided. Type one of a, c, w, p, u, d, r REASON, v; ? explains them."
     assert read_reply(kinds(), "yes") == InvalidReply(undecided)
-    told = read_reply(kinds(), "v")
-    assert isinstance(told, InvalidReply) and told.text.endswith("  ask: commands ask\n  rule    program")
+    explanation = read_reply(kinds(), "v")
+    assert isinstance(explanation, InvalidReply) and explanation.text.endswith("  ask: commands ask\n  rule    program")
 
 
 def kinds() -> Ask:
@@ -300,9 +300,13 @@ def test_text_after_two_hundred_newlines_is_announced_and_v_shows_it() -> None:
     lines = plain_lines(ask)
     assert "         … 161 more lines (v shows all)" in lines
     assert "         rm -r build" in lines, "the end stands there too"
-    whole = read_reply(ask, "v")
-    assert isinstance(whole, InvalidReply)
-    assert whole.text.startswith("run    true\n") and whole.text.count("\n") > 200 and "rm -r build" in whole.text
+    explanation = read_reply(ask, "v")
+    assert isinstance(explanation, InvalidReply)
+    assert (
+        explanation.text.startswith("run    true\n")
+        and explanation.text.count("\n") > 200
+        and "rm -r build" in explanation.text
+    )
 
 
 def test_long_line_of_a_command_cannot_imitate_a_label() -> None:
@@ -357,6 +361,6 @@ def test_the_folder_that_a_command_runs_in_is_not_shown_as_what_it_reads() -> No
     ask = approval()
     assert ask.approval is not None
     asked = msgspec.structs.replace(ask, approval=msgspec.structs.replace(ask.approval, reads=("/work", "/etc/hosts")))
-    whole = read_reply(asked, "v")
-    assert isinstance(whole, InvalidReply)
-    assert [line for line in whole.text.splitlines() if "reads" in line] == ["  reads  /etc/hosts"]
+    explanation = read_reply(asked, "v")
+    assert isinstance(explanation, InvalidReply)
+    assert [line for line in explanation.text.splitlines() if "reads" in line] == ["  reads  /etc/hosts"]

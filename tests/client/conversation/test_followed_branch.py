@@ -54,9 +54,9 @@ def test_no_other_agent_continues_the_branch_while_the_selected_one_works() -> N
 
 
 def test_a_node_of_the_selected_agent_that_is_not_shown_leaves_the_branch() -> None:
-    shown = _written("n2", "t1")
-    followed = FollowedBranch(_branch(node("n1", parent_id=None), shown), _agents(), _Tasks(task("t1")))
-    assert not followed.is_left_by_node(shown)
+    visible_node = _written("n2", "t1")
+    followed = FollowedBranch(_branch(node("n1", parent_id=None), visible_node), _agents(), _Tasks(task("t1")))
+    assert not followed.is_left_by_node(visible_node)
     assert followed.is_left_by_node(_written("n9", "t1"))
 
 

@@ -73,11 +73,11 @@ def test_a_new_piece_starts_before_its_first_line_is_complete() -> None:
 
 
 def test_a_very_long_paragraph_is_cut_at_lines_and_words() -> None:
-    lines, words = "a line of text\n" * 1_000, "some words " * 2_000
+    lines, long_line = "a line of text\n" * 1_000, "some words " * 2_000
     assert [len(piece) for piece in split_markdown(lines)] == [4005, 4005, 4005, 2985]
     assert [is_cut(piece) for piece in split_markdown(lines)] == [True, True, True, False]
-    assert all(piece.endswith(" ") and len(piece) <= 8_000 for piece in split_markdown(words))
-    assert "".join(split_markdown(words)) == words
+    assert all(piece.endswith(" ") and len(piece) <= 8_000 for piece in split_markdown(long_line))
+    assert "".join(split_markdown(long_line)) == long_line
 
 
 def test_a_very_long_list_is_cut_at_an_item() -> None:

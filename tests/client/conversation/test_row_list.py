@@ -44,12 +44,12 @@ class Listener:
 
 def sections_of(numbers: list[list[int]]) -> list[tuple[str, list[Row]]]:
     seen: set[int] = set()
-    made: list[tuple[str, list[Row]]] = []
-    for place, section in enumerate(numbers):
+    sections: list[tuple[str, list[Row]]] = []
+    for index, section in enumerate(numbers):
         new = [number for number in dict.fromkeys(section) if number not in seen]
         seen.update(new)
-        made.append((str(place), [row(str(number), number % 3) for number in new]))
-    return made
+        sections.append((str(index), [row(str(number), number % 3) for number in new]))
+    return sections
 
 
 @given(SECTIONS, SECTIONS)
@@ -57,7 +57,7 @@ def test_applying_the_signals_reproduces_the_rows(before: list[list[int]], after
     listener = Listener()
     listener.list.replace(sections_of(before))
     listener.list.replace(sections_of(after))
-    assert listener.rows == [one for _, rows in sections_of(after) for one in rows]
+    assert listener.rows == [entry for _, rows in sections_of(after) for entry in rows]
 
 
 @given(SECTIONS)
@@ -84,7 +84,7 @@ def test_a_section_is_replaced_in_place() -> None:
         ("inserted", 6, 1),
         ("removed", 5, 1),
     ]
-    assert [one.key for one in listener.rows] == ["1", "6", "2", "4", "5", "7"]
+    assert [entry.key for entry in listener.rows] == ["1", "6", "2", "4", "5", "7"]
 
 
 def test_prepended_sections_come_first_and_later_changes_reach_their_rows() -> None:
@@ -94,7 +94,7 @@ def test_prepended_sections_come_first_and_later_changes_reach_their_rows() -> N
     listener.list.prepend([("x", []), ("a", [row("1")])])
     listener.list.put("b", [row("2"), row("3")])
     listener.list.put("a", [row("0"), row("1")])
-    assert [one.key for one in listener.rows] == ["0", "1", "2", "3"]
+    assert [entry.key for entry in listener.rows] == ["0", "1", "2", "3"]
 
 
 @given(SECTIONS, st.data())
@@ -102,14 +102,14 @@ def test_only_the_tail_of_a_section_is_replaced(numbers: list[list[int]], data: 
     listener = Listener()
     sections = sections_of([*numbers, [50]])
     listener.list.replace(sections)
-    place = data.draw(st.integers(0, len(sections) - 1))
-    name, rows = sections[place]
+    index = data.draw(st.integers(0, len(sections) - 1))
+    name, rows = sections[index]
     first = data.draw(st.integers(0, len(rows)))
     tail = [row(f"{key}", key % 2) for key in data.draw(st.lists(st.integers(60, 62), unique=True))]
-    tail = [*(row(one.key, 9) for one in rows[first : first + data.draw(st.integers(0, 2))]), *tail]
+    tail = [*(row(entry.key, 9) for entry in rows[first : first + data.draw(st.integers(0, 2))]), *tail]
     listener.list.replace_tail(name, first, tail)
-    sections[place] = name, [*rows[:first], *tail]
-    assert listener.rows == [one for _, rows in sections for one in rows]
+    sections[index] = name, [*rows[:first], *tail]
+    assert listener.rows == [entry for _, rows in sections for entry in rows]
     assert [listener.list.index_of(name, 0) for name, rows in sections if rows] == [
         listener.rows.index(rows[0]) for _, rows in sections if rows
     ]

@@ -33,13 +33,13 @@ def take(rows: list[Row], tail: RowTail | None) -> None:
 
 
 def words(rows: list[Row]) -> list[tuple[str, bool, int]]:
-    made: list[tuple[str, bool, int]] = []
+    texts: list[tuple[str, bool, int]] = []
     for row in rows:
         assert isinstance(row, ReplyRow | ThinkingRow)
-        made.append(
+        texts.append(
             (row.markdown, row.streaming, row.step) if isinstance(row, ReplyRow) else (row.text, row.streaming, -1)
         )
-    return made
+    return texts
 
 
 @given(STEPS)

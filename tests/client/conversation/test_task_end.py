@@ -1,4 +1,4 @@
-"""What the end of a task says of its closing notice."""
+"""The closing notice in the row of a task's end."""
 
 import msgspec
 import pytest

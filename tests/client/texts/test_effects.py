@@ -1,4 +1,4 @@
-"""What an approval is about, in words that hide nothing."""
+"""The effects of an approval, in words that hide nothing."""
 
 import msgspec
 import pytest

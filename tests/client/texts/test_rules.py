@@ -21,7 +21,7 @@ GRANT = Grant(
 
 
 @pytest.mark.parametrize(
-    ("line", "words"),
+    ("line", "tokens"),
     [
         ("git push", ("git", "push")),
         ("git push …", ("git", "push")),
@@ -33,8 +33,8 @@ GRANT = Grant(
         ("", ()),
     ],
 )
-def test_words_of_a_rule_are_those_of_a_shell_and_operators_stand_alone(line: str, words: tuple[str, ...]) -> None:
-    assert rule_words(line) == words
+def test_words_of_a_rule_are_those_of_a_shell_and_operators_stand_alone(line: str, tokens: tuple[str, ...]) -> None:
+    assert rule_words(line) == tokens
 
 
 @pytest.mark.parametrize("line", ["git 'push", 'git "push', "git push \\"])
@@ -76,9 +76,9 @@ def test_calls_that_a_rule_decides_are_counted_and_listed_in_columns() -> None:
             verdict=verdict,
         )
 
-    found = GrantCoveredResult(judged=1200, calls=(call("ask", "deny"), call("allow", "allow")))
-    assert covered_summary(found) == "Would have decided 2 of the last 1,200 calls."
-    assert [covered_line(one) for one in found.calls] == [
+    coverage = GrantCoveredResult(judged=1200, calls=(call("ask", "deny"), call("allow", "allow")))
+    assert covered_summary(coverage) == "Would have decided 2 of the last 1,200 calls."
+    assert [covered_line(covered) for covered in coverage.calls] == [
         "ask → deny     git push ↵ rm x",
         "allow → allow  git push ↵ rm x",
     ]

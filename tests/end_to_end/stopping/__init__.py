@@ -1,1 +1,1 @@
-"""How tasks and engines end: stop, shutdown, crash, idle."""
+"""Ends of tasks and engines: stop, shutdown, crash, idle."""

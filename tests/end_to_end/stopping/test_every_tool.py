@@ -43,7 +43,7 @@ class Work:
 
 
 def works(marker: str, trap: str) -> dict[str, Work]:
-    """For every tool that runs something, by tool and way."""
+    """Return the work for every tool that runs something, by tool and mode."""
     foreground, background = (
         Work(Call("shell", {"command": line.format(marker=marker, trap=trap)}), _NAMES)
         for line in (_FOREGROUND, _BACKGROUND)
@@ -51,11 +51,11 @@ def works(marker: str, trap: str) -> dict[str, Work]:
     slow = Work(Call("code", {"action": "search", "path": ".", "pattern": _SLOW}))
     line = _FOREGROUND.format(marker=marker, trap=trap)
     python = Work(Call("python", {"code": f"import subprocess\nsubprocess.run(['bash', '-c', {line!r}])"}), _NAMES)
-    kept = Work(Call("shell", {"command": line, "background": True}), _NAMES)
+    background_command = Work(Call("shell", {"command": line, "background": True}), _NAMES)
     return {
         "shell": foreground,
         "shell in the background": background,
-        "shell as a background command": kept,
+        "shell as a background command": background_command,
         "code": slow,
         "python": python,
     }

@@ -1,4 +1,4 @@
-"""What a call does, where, and what it changes: data that every client gets with the call, the approval, the result."""
+"""Data of a call, which clients get with the call, the approval and the result: what it does, where, its changes."""
 
 from pathlib import Path
 

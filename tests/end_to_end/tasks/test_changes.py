@@ -1,4 +1,4 @@
-"""What a task changed in files: shown, undone and redone by the command line, also after the engine was killed."""
+"""Files that a task changed: shown, undone and redone by the command line, also after the engine was killed."""
 
 import os
 import signal

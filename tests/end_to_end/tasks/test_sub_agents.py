@@ -29,7 +29,7 @@ def answer(by_prompt: dict[str, list[Reply]]) -> Callable[[ReceivedRequest], Rep
 
 
 async def all_tasks(errand: Errand) -> dict[str, Task]:
-    """By title; the task at the top has none."""
+    """Return all tasks by title; the task at the top has none."""
     lines = (await errand.run("tasks", "--json")).out.splitlines()
     tasks = [printed_task(line) for line in lines]
     assert len({task.origin.title for task in tasks}) == len(tasks)

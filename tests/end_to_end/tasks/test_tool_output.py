@@ -44,8 +44,8 @@ async def test_five_megabytes_are_beside_the_tree_and_read_whole(errand: Errand)
         ):
             with pytest.raises(CallError):
                 await client.call(EXECUTION_OUTPUT, wrong)
-        beyond = await client.call(EXECUTION_OUTPUT, ExecutionOutputParams(execution_id=execution.id, offset=10**9))
-        assert (beyond.data, beyond.next_offset) == ("", None)
+        past_end = await client.call(EXECUTION_OUTPUT, ExecutionOutputParams(execution_id=execution.id, offset=10**9))
+        assert (past_end.data, past_end.next_offset) == ("", None)
     printed = await errand.run("output", task.id, "1")
     assert printed.out == numbers
     listed = await errand.run("output", task.id)

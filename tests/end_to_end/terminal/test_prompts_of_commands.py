@@ -1,4 +1,4 @@
-"""What commands ask a person: a key, which sessions to take, a personality in an editor."""
+"""Prompts of commands: a key, which sessions to take, a personality in an editor."""
 
 import sys
 from pathlib import Path

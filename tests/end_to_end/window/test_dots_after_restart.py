@@ -1,4 +1,4 @@
-"""What waits, is interrupted or is unread is still marked when window and engine are started again."""
+"""Marks of waiting, interrupted and unread conversations after a restart of window and engine."""
 
 import asyncio
 from pathlib import Path

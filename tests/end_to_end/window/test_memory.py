@@ -26,7 +26,7 @@ async def _told(person: OpenWindow, text: str) -> str:
 
 
 def _menu_of(line: DisclosureButton) -> dict[str, QAction]:
-    """What the context menu of a row offers, asked for with the keyboard."""
+    """Open the context menu of a row with the keyboard and return its actions by text."""
     middle = line.rect().center()
     QApplication.sendEvent(line, QContextMenuEvent(QContextMenuEvent.Reason.Keyboard, middle, line.mapToGlobal(middle)))
     row_view = line.parentWidget()

@@ -28,9 +28,9 @@ def ended(person: OpenWindow) -> list[Task]:
 
 def notices_shown(person: OpenWindow) -> list[str | None]:
     """Return a list to which each change of the connection adds the notice that is shown then, however shortly."""
-    shown: list[str | None] = []
-    person.stores.session.state_changed.connect(lambda: shown.append(person.front.notices.shown))
-    return shown
+    notice_ids: list[str | None] = []
+    person.stores.session.state_changed.connect(lambda: notice_ids.append(person.front.notices.shown))
+    return notice_ids
 
 
 async def test_a_first_run_offers_the_tour_and_its_three_tasks_are_finished_in_the_window(
@@ -134,9 +134,9 @@ async def test_a_killed_engine_is_restarted_and_its_task_can_be_resumed(
         async with open_window(qapp, own_errand.home) as person:
             await person.begin("write a book")
             await person.until(lambda: any(isinstance(row, ReplyRow) for row in person.rows))
-            killed, shown = own_errand.engine_pid(), notices_shown(person)
+            killed, notice_ids = own_errand.engine_pid(), notices_shown(person)
             own_errand.kill_engine()
-            await person.until(lambda: "connection" in shown)
+            await person.until(lambda: "connection" in notice_ids)
             await person.until(lambda: person.stores.session.state == "ready")
             assert own_errand.engine_pid() != killed
             assert person.front.notices.shown != "connection"
@@ -241,9 +241,9 @@ async def test_an_approval_after_a_restart_of_the_engine_resumes_the_task(
             person.front.input_panel.set_options(TaskOptions(workspace=str(workspace)))
             await person.begin("make it")
             await person.until(lambda: any(isinstance(row, AskRow) for row in person.rows))
-            shown = notices_shown(person)
+            notice_ids = notices_shown(person)
             own_errand.kill_engine()
-            await person.until(lambda: "connection" in shown)
+            await person.until(lambda: "connection" in notice_ids)
             await person.until(lambda: person.front.notices.shown == "interrupted")
             await person.press("Allow once")
             await person.until(lambda: [task.outcome.stop_reason for task in ended(person)] == ["completed"])

@@ -26,10 +26,10 @@ class Wanted(msgspec.Struct):
     value: str
 
 
-async def _shout(wanted: Wanted) -> str:
-    if not wanted.value:
+async def _shout(arguments: Wanted) -> str:
+    if not arguments.value:
         raise ToolError("There is nothing to shout.")
-    return wanted.value.upper()
+    return arguments.value.upper()
 
 
 _SHOUT = FunctionTool("shout", "Says it louder.", Wanted, _shout)
@@ -55,11 +55,11 @@ async def test_the_example_of_the_page_runs(tmp_path: Path) -> None:
             stderr=asyncio.subprocess.STDOUT,
         )
         out, _ = await process.communicate()
-        told = server.requests[1].body
+        request_body = server.requests[1].body
     assert process.returncode == 0, out.decode()
     first, last = out.decode().splitlines()[0], out.decode().splitlines()[-2:]
     assert first.startswith("[list_folder {'path': ") and last == ["One file.", "stop, $0.0000 "]
-    assert "found.txt" in str(told)
+    assert "found.txt" in str(request_body)
 
 
 def test_the_page_names_every_option_and_every_method_of_an_agent() -> None:
@@ -79,12 +79,14 @@ async def test_an_agent_goes_on_with_another_model_tools_and_transcript() -> Non
     agent.set_tools((_SHOUT,))
     async with AgentRun(agent, "two") as run:
         await run.result()
-    kept = agent.state.messages[:2]
+    first_messages = agent.state.messages[:2]
     agent.reset()
-    agent.set_messages(kept)
+    agent.set_messages(first_messages)
     async with AgentRun(agent, "three") as run:
         await run.result()
-    asked = [(one.model, one.system_prompt, len(one.tools), len(one.messages)) for one in stream.requests]
+    asked = [
+        (request.model, request.system_prompt, len(request.tools), len(request.messages)) for request in stream.requests
+    ]
     assert asked == [
         ("test/model", "Be brief.", 0, 1),
         ("test/other", "Be long.", 1, 3),
@@ -123,14 +125,16 @@ async def test_a_block_that_is_left_early_stops_the_run() -> None:
 async def test_a_failure_of_a_function_is_told_to_the_model_and_the_run_goes_on() -> None:
     agent = _agent(calling("shout", {"value": ""}), reply("I see."))
     async with AgentRun(agent, "go") as run:
-        results = [event.result for event in [one async for one in run] if isinstance(event, ToolExecutionEnd)]
+        results = [
+            event.result for event in [run_event async for run_event in run] if isinstance(event, ToolExecutionEnd)
+        ]
     assert results[0].is_error and results[0].content == (Text("There is nothing to shout."),)
 
 
 async def test_a_function_is_cancelled_when_the_agent_is_stopped() -> None:
     begun, ended = asyncio.Event(), asyncio.Event()
 
-    async def wait(wanted: Wanted) -> str:
+    async def wait(arguments: Wanted) -> str:
         begun.set()
         try:
             return str(await asyncio.Event().wait())

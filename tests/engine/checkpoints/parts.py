@@ -68,8 +68,8 @@ class Work:
         await self.do(step, action="write", path=name, content=content)
 
     async def changes(self) -> TaskChanges:
-        (found,) = (await self.services.checkpoints.changes(self.task.id, None)).tasks
-        return found
+        (task_changes,) = (await self.services.checkpoints.changes(self.task.id, None)).tasks
+        return task_changes
 
     async def files(self) -> dict[str, ChangedFile]:
         return {file.name: file for file in (await self.changes()).files}

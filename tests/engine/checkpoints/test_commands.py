@@ -16,17 +16,17 @@ from tests.engine.checkpoints.parts import Work, work_in
 
 @pytest.fixture
 async def work(tmp_path: Path) -> AsyncGenerator[Work]:
-    async with work_in(tmp_path) as made:
-        yield made
+    async with work_in(tmp_path) as opened_work:
+        yield opened_work
 
 
 def tree(work: Work) -> dict[str, str]:
     """The files of the workspace with their texts, and its empty folders."""
-    found = {str(one.relative_to(work.folder)): one for one in work.folder.rglob("*") if ".git" not in one.parts}
+    paths = {str(path.relative_to(work.folder)): path for path in work.folder.rglob("*") if ".git" not in path.parts}
     return {
-        name: "folder" if one.is_dir() else one.read_bytes().decode("latin-1")
-        for name, one in sorted(found.items())
-        if one.is_file() or not any(one.iterdir())
+        name: "folder" if path.is_dir() else path.read_bytes().decode("latin-1")
+        for name, path in sorted(paths.items())
+        if path.is_file() or not any(path.iterdir())
     }
 
 
@@ -76,8 +76,8 @@ async def test_what_a_command_changes_in_files_that_it_names_is_undone_and_redon
     await work.shell(1, command)
     after = tree(work)
     assert after != before
-    found = await work.changes()
-    assert {file.command_steps for file in found.files} == {(1,)}
+    task_changes = await work.changes()
+    assert {file.command_steps for file in task_changes.files} == {(1,)}
     result = await work.undo()
     assert (result.conflicts, tree(work)) == ((), before)
     assert {file.state for file in (await work.files()).values()} == {"undone"}
@@ -91,10 +91,10 @@ async def test_the_list_says_what_a_command_did(work: Work) -> None:
     work.put("gone.txt", "1\n2\n3\n")
     await work.write(1, "a.txt", "one\n2\n")
     await work.shell(2, "sed -i s/one/1/ a.txt; rm gone.txt; echo new > new.txt")
-    found = await work.files()
+    files = await work.files()
     assert {
         name: (file.added, file.removed, file.steps, file.command_steps, file.is_new, file.is_deleted)
-        for name, file in found.items()
+        for name, file in files.items()
     } == {
         "a.txt": (2, 2, (1, 2), (2,), False, False),
         "gone.txt": (0, 3, (2,), (2,), False, True),
@@ -164,13 +164,13 @@ async def test_what_is_too_large_is_said_and_leaves_the_rest_to_be_undone(work: 
     work.put("large.bin", os.urandom(10_000_001))
     work.put("small.txt", "small\n")
     await work.shell(1, "rm -r many large.bin small.txt")
-    found = await work.files()
-    assert {name: (file.state, file.can_undo) for name, file in found.items()} == {
+    files = await work.files()
+    assert {name: (file.state, file.can_undo) for name, file in files.items()} == {
         "many": ("not_kept", False),
         "large.bin": ("not_kept", False),
         "small.txt": ("changed", True),
     }
-    assert found["many"].note == "A command changed it, and it was too large to be kept, so it cannot be undone."
+    assert files["many"].note == "A command changed it, and it was too large to be kept, so it cannot be undone."
     assert "not kept" in (await work.undo("many")).conflicts[0].text
     result = await work.undo()
     assert (result.conflicts, tree(work)) == ((), {"small.txt": "small\n"})

@@ -22,9 +22,9 @@ HOUR = 3600.0
 
 @pytest.fixture
 def store(tmp_path: Path) -> Generator[ContentStore]:
-    made = ContentStore(tmp_path / "replaced")
-    yield made
-    made.close()
+    content_store = ContentStore(tmp_path / "replaced")
+    yield content_store
+    content_store.close()
 
 
 def aged(folder: Path, hours: float) -> None:
@@ -74,7 +74,7 @@ def test_pruning_leaves_what_is_used_or_young(store: ContentStore, tmp_path: Pat
     aged(tmp_path, 2)
     (young,) = store.put(b"young")
     store.prune(frozenset({used}))
-    assert [store.has(one) for one in (used, unused, young)] == [True, False, True]
+    assert [store.has(content_id) for content_id in (used, unused, young)] == [True, False, True]
 
 
 def test_a_content_that_is_stored_again_is_young_again(store: ContentStore, tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_pruning_deletes_the_oldest_until_the_rest_is_small_enough(store: Conten
     aged(tmp_path, 1)
     (newest,) = store.put(os.urandom(1_000))
     store.prune(frozenset({oldest, older, newest}), most_bytes=2_500)
-    assert [store.has(one) for one in (oldest, older, newest)] == [False, True, True]
+    assert [store.has(content_id) for content_id in (oldest, older, newest)] == [False, True, True]
 
 
 def test_of_a_deleted_content_nothing_is_left_and_its_space_is_given_back(store: ContentStore, tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_threads_store_at_the_same_time(store: ContentStore) -> None:
 
     with ThreadPoolExecutor(8) as pool:
         ids = list(pool.map(put, contents))
-    assert [store.get(one) for one in ids] == contents
+    assert [store.get(content_id) for content_id in ids] == contents
     assert store.notes().keys() == set(ids)
 
 
@@ -145,7 +145,7 @@ async def test_contents_of_old_changes_are_deleted_unless_a_running_command_stil
         await work.write(1, "a", "new\n")
         work.put("b", "named\n")
         checkpoints = work.tool_checkpoints()
-        kept = checkpoints.keep_named("call", "rm b; sleep 1", work.folder)
+        saved = checkpoints.keep_named("call", "rm b; sleep 1", work.folder)
         long_ago = datetime.now(UTC) - timedelta(days=40)
         for change in noted_changes(contents):
             contents.put(notes={change.id: note_of(msgspec.structs.replace(change, at=long_ago))})
@@ -156,4 +156,4 @@ async def test_contents_of_old_changes_are_deleted_unless_a_running_command_stil
         aged(tmp_path / "data", 2)
         await work.services.checkpoints.prune(-1)
         assert [contents.has(id_of(text)) for text in (b"old\n", b"new\n", b"named\n")] == [False, False, True]
-        assert (file.read_text(), kept is not None) == ("new\n", True)
+        assert (file.read_text(), saved is not None) == ("new\n", True)

@@ -17,8 +17,8 @@ LINES = "".join(f"line {number}\n" for number in range(1, 31))
 
 @pytest.fixture
 async def work(tmp_path: Path) -> AsyncGenerator[Work]:
-    async with work_in(tmp_path) as made:
-        yield made
+    async with work_in(tmp_path) as opened_work:
+        yield opened_work
 
 
 def with_lines(**changed: str) -> str:
@@ -33,13 +33,16 @@ async def test_what_a_task_changed_is_listed_with_counts_and_steps(work: Work) -
     work.put("a.txt", "one\ntwo\n")
     await work.write(1, "a.txt", "one\n2\n3\n")
     await work.write(2, "new/b.txt", "b\n")
-    found = await work.changes()
-    assert [(file.name, file.state, file.added, file.removed, file.steps) for file in found.files] == [
+    task_changes = await work.changes()
+    assert [(file.name, file.state, file.added, file.removed, file.steps) for file in task_changes.files] == [
         ("a.txt", "changed", 2, 1, (1,)),
         ("new/b.txt", "changed", 1, 0, (2,)),
     ]
-    assert [file.is_new for file in found.files] == [False, True]
-    assert [(step.step, step.files, step.added, step.removed) for step in found.steps] == [(1, 1, 2, 1), (2, 1, 1, 0)]
+    assert [file.is_new for file in task_changes.files] == [False, True]
+    assert [(step.step, step.files, step.added, step.removed) for step in task_changes.steps] == [
+        (1, 1, 2, 1),
+        (2, 1, 1, 0),
+    ]
 
 
 async def test_a_task_without_changes_has_none(work: Work) -> None:
@@ -160,11 +163,11 @@ async def test_an_undone_file_shows_what_a_redo_brings(work: Work) -> None:
     (diff,) = await work.diff("a")
     assert (diff.is_undone, diff.added, diff.removed, len(diff.hunks)) == (True, 2, 2, 2)
     assert "+second" in diff.hunks[1].text
-    assert [one.name for one in await work.diff()] == ["b"]
+    assert [file_diff.name for file_diff in await work.diff()] == ["b"]
     await work.redo("a")
-    assert [(one.is_undone, one.added) for one in await work.diff("a")] == [(False, 2)]
+    assert [(file_diff.is_undone, file_diff.added) for file_diff in await work.diff("a")] == [(False, 2)]
     await work.undo("b", hunk=(await work.diff("b"))[0].hunks[0].id)
-    assert [(one.is_undone, one.added) for one in await work.diff("b")] == [(True, 1)]
+    assert [(file_diff.is_undone, file_diff.added) for file_diff in await work.diff("b")] == [(True, 1)]
 
 
 async def test_what_a_redo_brings_is_not_guessed_if_it_is_not_kept(work: Work) -> None:
@@ -208,7 +211,7 @@ async def test_a_hunk_whose_lines_somebody_changed_since_is_only_overwritten_on_
     work.put("a", mine)
     (diff,) = await work.diff("a")
     result = await work.undo("a", hunk=diff.hunks[0].id)
-    assert [(one.text, one.can_overwrite) for one in result.conflicts] == [
+    assert [(conflict.text, conflict.can_overwrite) for conflict in result.conflicts] == [
         ("a was changed since by somebody else, in the same lines.", True)
     ]
     assert work.read("a") == mine
@@ -223,7 +226,7 @@ async def test_a_file_that_is_gone_is_made_again_only_on_demand(work: Work) -> N
     (diff,) = await work.diff("a")
     (work.folder / "a").unlink()
     for result in (await work.undo("a", hunk=diff.hunks[0].id), await work.undo("a"), await work.undo()):
-        assert [(one.text, one.can_overwrite, one.is_gone) for one in result.conflicts] == [
+        assert [(conflict.text, conflict.can_overwrite, conflict.is_gone) for conflict in result.conflicts] == [
             ("a is gone: somebody else deleted or moved it.", True, True)
         ]
     assert not (work.folder / "a").exists()
@@ -265,7 +268,7 @@ async def test_a_hunk_at_the_end_never_joins_the_line_that_somebody_left_without
     work.put("a", mine)
     (diff,) = await work.diff("a")
     result = await work.undo("a", hunk=diff.hunks[0].id)
-    assert [(one.text, one.can_overwrite) for one in result.conflicts] == [
+    assert [(conflict.text, conflict.can_overwrite) for conflict in result.conflicts] == [
         ("a was changed since by somebody else, in the same lines.", True)
     ]
     assert work.read("a") == mine
@@ -277,7 +280,7 @@ async def test_a_file_that_somebody_changed_since_is_only_overwritten_on_demand_
     await work.write(1, "b", "b\n")
     work.put("a", "mine\n")
     result = await work.undo()
-    assert [(one.text, one.can_overwrite) for one in result.conflicts] == [
+    assert [(conflict.text, conflict.can_overwrite) for conflict in result.conflicts] == [
         ("a was changed since by somebody else.", True)
     ]
     assert work.read("a") == "mine\n" and not (work.folder / "b").exists()
@@ -340,8 +343,8 @@ async def test_a_hunk_keeps_encoding_and_line_ends(work: Work) -> None:
     edits = [{"old": "line 2\n", "new": "zwei\n"}, {"old": "line 25\n", "new": "fünf\n"}]
     await work.do(1, action="edit", path="f", edits=edits)
     await work.undo("f", hunk=(await work.diff("f"))[0].hunks[0].id)
-    wanted = text.replace("line 25\n", "fünf\n").replace("\n", "\r\n").encode()
-    assert file.read_bytes() == b"\xef\xbb\xbf" + wanted
+    expected = text.replace("line 25\n", "fünf\n").replace("\n", "\r\n").encode()
+    assert file.read_bytes() == b"\xef\xbb\xbf" + expected
 
 
 async def test_a_file_that_is_gone_comes_back_with_its_folders(work: Work) -> None:
@@ -467,8 +470,8 @@ async def test_a_binary_file_is_told_from_a_text(work: Work) -> None:
 async def test_a_list_that_is_asked_for_when_an_undo_is_announced_has_it(work: Work) -> None:
     for number in range(100):
         await work.write(1, f"{number}", "new\n")
-    known = len(work.parts.watcher.events)
+    event_count = len(work.parts.watcher.events)
     undo = asyncio.create_task(work.undo())
-    await work.parts.watcher.until(lambda: len(work.parts.watcher.events) > known)
+    await work.parts.watcher.until(lambda: len(work.parts.watcher.events) > event_count)
     assert {file.state for file in (await work.changes()).files} == {"undone"}
     await undo

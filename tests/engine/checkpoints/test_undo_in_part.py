@@ -12,8 +12,8 @@ from tests.engine.checkpoints.parts import Work, work_in
 
 @pytest.fixture
 async def work(tmp_path: Path) -> AsyncGenerator[Work]:
-    async with work_in(tmp_path) as made:
-        yield made
+    async with work_in(tmp_path) as opened_work:
+        yield opened_work
 
 
 @pytest.mark.parametrize("kind", ["link", "folder", "pipe", "gone folder"])

@@ -8,14 +8,14 @@ from errand.engine.core.fair_share import Slice, short_switches
 
 
 def compute(seconds: float) -> None:
-    """By CPU time, so that a busy machine changes nothing."""
+    """Compute for so many seconds of CPU time, which do not depend on how busy the machine is."""
     end = time.thread_time() + seconds
     while time.thread_time() < end:
         pass
 
 
 async def timers_of(share: Slice) -> int:
-    """How many due timers the event loop comes to while the slice is renewed."""
+    """Return the number of due timers that the event loop runs while the slice is renewed."""
     ended: list[None] = []
     asyncio.get_running_loop().call_later(0, ended.append, None)
     await share.renew()

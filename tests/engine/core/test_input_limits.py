@@ -9,7 +9,7 @@ from errand.protocol.base import JsonValue
 
 
 @pytest.mark.parametrize(
-    ("given", "counted"),
+    ("reported", "counted"),
     [
         (12, 12),
         (12.0, 12),
@@ -25,9 +25,9 @@ from errand.protocol.base import JsonValue
         (float("-inf"), 0),
     ],
 )
-def test_token_counts_are_normalised_to_valid_numbers(given: JsonValue, counted: int) -> None:
-    assert token_count(given) == counted
-    assert window_size(given) == (counted or None)
+def test_token_counts_are_normalised_to_valid_numbers(reported: JsonValue, counted: int) -> None:
+    assert token_count(reported) == counted
+    assert window_size(reported) == (counted or None)
 
 
 def test_money_is_finite_and_never_negative() -> None:

@@ -137,9 +137,12 @@ async def test_lists_of_models_come_through_the_proxy(tmp_path: Path, monkeypatc
 
 async def test_a_web_page_comes_through_the_proxy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     context = with_rules(make_tool_context(tmp_path), Rules(allowed=(HOST,)))
-    async with web_site({"/": "<p>From the company"}) as site, company_network(tmp_path, site.port, monkeypatch) as way:
+    async with (
+        web_site({"/": "<p>From the company"}) as site,
+        company_network(tmp_path, site.port, monkeypatch) as network,
+    ):
         refused = await failure(tool_of(context, "web_fetch"), {"url": f"{_SECURE}/"})
-        trusting = replace(context, settings=SettingValues(ca_file=str(way.ca_file)))
+        trusting = replace(context, settings=SettingValues(ca_file=str(network.ca_file)))
         page = text_of(await run(tool_of(trusting, "web_fetch"), {"url": f"{_SECURE}/"}))
     assert "certificate is not valid" in str(refused) and "ca_file" in str(refused)
     assert page.endswith("From the company")
@@ -175,7 +178,7 @@ async def test_commands_and_pages_of_the_browser_are_led_on_to_the_proxy(
 
 
 async def _asked(port: int, request: str, until: str = "") -> str:
-    """What a proxy answers: all of it, or up to the end of the head for a tunnel."""
+    """Return the answer of a proxy: all of it, or its head for a tunnel."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(request.encode())
     async with asyncio.timeout(WAIT_LIMIT_S):

@@ -168,7 +168,7 @@ def test_repr_of_a_key_does_not_contain_it() -> None:
 
 
 def test_threads_that_store_keys_at_once_lose_none(tmp_path: Path) -> None:
-    """As when one that waited for the keyring goes on beside the next."""
+    """This happens when a thread that waited for the keyring continues while the next one runs."""
     providers = [f"provider{number}" for number in range(12)]
     file, begin = KeyFile(tmp_path), threading.Barrier(len(providers))
 

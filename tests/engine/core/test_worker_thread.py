@@ -12,9 +12,9 @@ from tests.support.limits import WAIT_LIMIT_S
 
 @pytest.fixture
 def thread() -> Generator[WorkerThread]:
-    one = WorkerThread("worker of a test")
-    yield one
-    one.close()
+    worker = WorkerThread("worker of a test")
+    yield worker
+    worker.close()
 
 
 class Unprintable(Exception):
@@ -58,8 +58,8 @@ async def outcome(thread: WorkerThread, work: Callable[[], object]) -> BaseExcep
 async def test_an_error_reaches_who_waits_and_the_next_call_works(
     thread: WorkerThread, raised: BaseException | type[BaseException], seen: type[Exception]
 ) -> None:
-    found = await outcome(thread, raising(raised))
-    assert type(found) is seen
+    error = await outcome(thread, raising(raised))
+    assert type(error) is seen
     assert await outcome(thread, lambda: 5) == 5
 
 

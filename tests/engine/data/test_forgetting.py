@@ -58,15 +58,15 @@ def shell(command: str, text: str = "", thinking: str = "") -> Reply:
 
 def places(home: Path, *texts: str) -> dict[str, list[str]]:
     """The files below a folder that have one of the texts, in their raw bytes; `errand.db` also for a server's rows."""
-    found: dict[str, list[str]] = {}
+    texts_by_file: dict[str, list[str]] = {}
     if has := [text for text in texts if text in dump_records(Paths(home))]:
-        found["errand.db"] = has
+        texts_by_file["errand.db"] = has
     for file in home.rglob("*"):
         if file.is_file():
             data = file.read_bytes()
             if has := [text for text in texts if text.encode() in data]:
-                found[str(file.relative_to(home))] = has
-    return found
+                texts_by_file[str(file.relative_to(home))] = has
+    return texts_by_file
 
 
 async def worked(engine: EngineParts, prompt: str, conversation_id: str | None = None) -> Task:
@@ -115,10 +115,10 @@ async def test_no_file_of_the_data_folder_has_a_text_that_was_forgotten(tmp_path
     assert [block for node in (after[0], after[1], after[3]) for block in node.blocks[:1]] == [
         TextBlock(text=FORGOTTEN, forgotten=True)
     ] * 3
-    told = messages_of(after)
-    assert [message.role for message in told] == ["user", "assistant", "tool_result", "assistant"]
-    assert all("removed what stood here for good" in text_of(message) for message in told)
-    assert isinstance(told[2], ToolResultMessage) and told[2].tool_call_id == call.call_id
+    messages = messages_of(after)
+    assert [message.role for message in messages] == ["user", "assistant", "tool_result", "assistant"]
+    assert all("removed what stood here for good" in text_of(message) for message in messages)
+    assert isinstance(messages[2], ToolResultMessage) and messages[2].tool_call_id == call.call_id
 
 
 async def test_a_result_is_forgotten_with_its_call_alone(tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ async def test_a_result_is_forgotten_with_its_call_alone(tmp_path: Path) -> None
     ]
     assert reply.blocks[0] == TextBlock(text="First I look.")
     assert [call.parameters for call in plan.tool_calls] == [{}, {"command": "echo stays"}]
-    assert [one.started.arguments for one in executions] == [{}, {"command": "echo stays"}]
+    assert [execution.started.arguments for execution in executions] == [{}, {"command": "echo stays"}]
 
 
 async def test_a_later_call_of_a_reply_and_a_refused_one_are_forgotten_in_the_audit_too(tmp_path: Path) -> None:
@@ -183,10 +183,10 @@ async def test_a_summary_made_from_a_forgotten_text_is_removed_and_the_branch_is
         first = await worked(engine, ASKED)
         await worked(engine, "and then", first.conversation_id)
         (agent,) = await engine.services.database.agents.list(first.conversation_id)
-        made = await engine.services.runner.summarise(
+        summary_task = await engine.services.runner.summarise(
             ConversationSummariseParams(conversation_id=first.conversation_id, agent_id=agent.id)
         )
-        await engine.watcher.end(made.id)
+        await engine.watcher.end(summary_task.id)
         path = await branch(engine, first.conversation_id)
         summaries = [node for node in path if isinstance(node.blocks[0], SummaryBlock)]
         assert len(summaries) == 1 and places(engine.services.paths.home, "Timbuktu")
@@ -229,14 +229,14 @@ async def test_what_an_agent_was_given_or_found_in_memory_is_forgotten_in_any_co
         assert places(engine.services.paths.home, "Ethelbert") == {}
         stored = await engine.services.database.nodes.get("node_recall")
         assert stored is not None and isinstance(stored.blocks[0], RecallBlock)
-        assert [(one.text, one.conversation_title) for one in stored.blocks[0].entries] == [
+        assert [(recalled.text, recalled.conversation_title) for recalled in stored.blocks[0].entries] == [
             (FORGOTTEN, "New conversation")
         ]
 
 
 async def test_a_fact_that_was_proposed_there_is_forgotten_and_a_pinned_one_stays(tmp_path: Path) -> None:
-    secret, kept = "The walrus  Ethelbert has a zeppelin.", "Answer in German."
-    calls = tuple(Call("propose_memory", {"text": text, "scope": "always"}) for text in (secret, kept))
+    secret, pinned_text = "The walrus  Ethelbert has a zeppelin.", "Answer in German."
+    calls = tuple(Call("propose_memory", {"text": text, "scope": "always"}) for text in (secret, pinned_text))
     async with engine_parts(tmp_path, says(Reply(calls=calls), Reply(text="Done."))) as engine:
         task = await worked(engine, "go")
         path = await branch(engine, task.conversation_id)
@@ -247,7 +247,7 @@ async def test_a_fact_that_was_proposed_there_is_forgotten_and_a_pinned_one_stay
         assert await engine.services.database.facts.all() == (second,)
         await engine.services.facts.change(second.id, "me", text=None, scope=None, folder=None)
         assert (await forget(engine, *path)).facts == 0
-        assert [fact.text for fact in await engine.services.database.facts.all()] == [kept]
+        assert [fact.text for fact in await engine.services.database.facts.all()] == [pinned_text]
         assert FactRemoved(fact_id=first.id) in engine.watcher.events
         assert places(engine.services.paths.home, "Ethelbert", "zeppelin") == {}
 
@@ -255,27 +255,29 @@ async def test_a_fact_that_was_proposed_there_is_forgotten_and_a_pinned_one_stay
 async def test_clients_get_the_nodes_again_and_a_search_finds_nothing(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, says(Reply(text="Done."))) as engine:
         task = await worked(engine, ASKED)
-        (said, _) = await branch(engine, task.conversation_id)
+        (user_node, _) = await branch(engine, task.conversation_id)
         engine.watcher.events.clear()
-        await forget(engine, said)
+        await forget(engine, user_node)
         nodes = [event.node for event in engine.watcher.events if isinstance(event, TaskMessage)]
         tasks = [event.task for event in engine.watcher.events if isinstance(event, TaskUpdate)]
-        assert [(node.id, node.blocks) for node in nodes] == [(said.id, (TextBlock(text=FORGOTTEN, forgotten=True),))]
-        assert [one.request.prompt for one in tasks] == [FORGOTTEN]
-        for words in ("zeppelin", "walr"):
-            assert await engine.services.database.search.find(words, 10) == ()
+        assert [(node.id, node.blocks) for node in nodes] == [
+            (user_node.id, (TextBlock(text=FORGOTTEN, forgotten=True),))
+        ]
+        assert [updated_task.request.prompt for updated_task in tasks] == [FORGOTTEN]
+        for query in ("zeppelin", "walr"):
+            assert await engine.services.database.search.find(query, 10) == ()
 
 
 async def test_the_preview_names_everything_that_goes_and_changes_nothing(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, says(shell(DONE), Reply(text="Done."))) as engine:
         task = await worked(engine, ASKED)
         path = await branch(engine, task.conversation_id)
-        shown = await engine.services.forgetter.preview([path[1].id])
-        assert [(node.role, node.text) for node in shown.nodes] == [("agent", "shell"), ("tool", RESULT)]
-        assert (shown.removes.nodes, shown.removes.executions) == (2, 1)
+        preview = await engine.services.forgetter.preview([path[1].id])
+        assert [(node.role, node.text) for node in preview.nodes] == [("agent", "shell"), ("tool", RESULT)]
+        assert (preview.removes.nodes, preview.removes.executions) == (2, 1)
         assert await branch(engine, task.conversation_id) == path
         done = await forget(engine, path[1])
-        assert done == msgspec.structs.replace(shown.removes, entries=2)
+        assert done == msgspec.structs.replace(preview.removes, entries=2)
 
 
 async def test_forgetting_twice_removes_nothing_and_is_one_line_of_the_audit(tmp_path: Path) -> None:
@@ -295,18 +297,18 @@ async def test_a_node_of_a_task_that_has_not_ended_is_refused(tmp_path: Path) ->
     replies = (Reply(text="One."), Reply(calls=(Call("ask_user", {"question": "Which?"}),)))
     async with engine_parts(tmp_path, says(*replies)) as engine:
         ended = await worked(engine, ASKED)
-        (said, _) = await branch(engine, ended.conversation_id)
+        (user_node, _) = await branch(engine, ended.conversation_id)
         waiting = await engine.start("and now", conversation_id=ended.conversation_id, attended=True, mode="task")
         await engine.watcher.ask(waiting.id)
         with pytest.raises(AgentBusy, match="an agent works in “ask the walrus"):
-            await forget(engine, said)
+            await forget(engine, user_node)
         path = await branch(engine, ended.conversation_id)
         with pytest.raises(AgentBusy, match="which has not ended"):
             await forget(engine, path[2])
         assert await engine.services.database.forgets.pending() == ()
         await engine.services.runner.stop(waiting.id, "a person")
         await engine.watcher.end(waiting.id)
-        assert (await forget(engine, said)).nodes == 1
+        assert (await forget(engine, user_node)).nodes == 1
 
 
 async def test_only_nodes_that_exist_are_forgotten(none: EngineParts) -> None:
@@ -411,7 +413,7 @@ async def test_of_all_that_a_task_does_only_rules_and_replaced_files_keep_what_w
             )
             await engine.services.asks.answer(answer, "a person")
         home, database = engine.services.paths.home, engine.services.database
-        assert {one for has in places(home, *word).values() for one in has} == set(word)
+        assert {text for has in places(home, *word).values() for text in has} == set(word)
         ids = [node_id for node_id, _ in await database.nodes.links(task.conversation_id)]
         done = await engine.services.forgetter.forget(ids, "a person")
         assert (done.rules > 0, done.files, done.tasks, done.asks > 2) == (True, 1, 2, True)
@@ -452,8 +454,8 @@ async def test_memory_loses_what_is_forgotten_and_keeps_the_rest_of_a_reply(tmp_
         memory = engine.services.memory
         listed = {item.text for item in (await memory.reader.page(MemoryListParams())).items}
         assert {ASKED, f"First I look for an ocelot.\n[shell: {DONE}]", "Done."} < listed
-        said, _, result, _ = await branch(engine, task.conversation_id)
-        assert (await forget(engine, said, result)).entries == 3
+        user_node, _, result, _ = await branch(engine, task.conversation_id)
+        assert (await forget(engine, user_node, result)).entries == 3
         await remembered(engine)
         listed = {item.text for item in (await memory.reader.page(MemoryListParams())).items}
         assert listed == {"First I look for an ocelot.", "Done."}

@@ -35,7 +35,7 @@ def answer_when(gate: asyncio.Event) -> ModelServer:
 async def test_while_a_task_has_found_a_text_and_not_stored_it_forgetting_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gate, found = asyncio.Event(), asyncio.Event()
+    gate, text_found = asyncio.Event(), asyncio.Event()
     async with engine_parts(tmp_path, answer_when(gate)) as engine:
         first = await worked(engine, ASKED)
         (source, *_) = await branch(engine, first.conversation_id)
@@ -45,13 +45,13 @@ async def test_while_a_task_has_found_a_text_and_not_stored_it_forgetting_is_ref
             params: MemorySearchParams, cancel: CancelSignal, skip: Callable[[MemoryItem], bool]
         ) -> MemorySearchResult:
             result = await search(params, cancel, skip)
-            found.set()
+            text_found.set()
             return result
 
         monkeypatch.setattr(engine.services.memory.reader, "search", searched)
         looking = await engine.start("look")
         async with asyncio.timeout(WAIT_LIMIT_S):
-            await found.wait()
+            await text_found.wait()
         with pytest.raises(AgentBusy, match="an agent works in “look”, where this text stands or was recalled"):
             await forget(engine, source)
         gate.set()

@@ -13,8 +13,8 @@ def test_page_names_speakers_folds_tools_and_keeps_code_fences() -> None:
     asked = msgspec.structs.replace(node("n1", text="Count <them>."), role="user")
     call = ToolCallBlock(call_id="1", tool="shell", arguments={"command": "ls"})
     worked = msgspec.structs.replace(node("n2", "n1"), model="m", blocks=(TextBlock(text="I look."), call))
-    shown = ToolResultBlock(call_id="1", tool="shell", text="```\nten", is_error=False, summary="<10 files>")
-    result = msgspec.structs.replace(node("n3", "n2"), role="tool_result", blocks=(shown,))
+    tool_result = ToolResultBlock(call_id="1", tool="shell", text="```\nten", is_error=False, summary="<10 files>")
+    result = msgspec.structs.replace(node("n3", "n2"), role="tool_result", blocks=(tool_result,))
     stopped = msgspec.structs.replace(
         node("n4", "n3"), role="system", blocks=(NoticeBlock(kind="stopped", text="Stopped\nhere"),)
     )

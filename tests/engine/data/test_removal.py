@@ -71,10 +71,10 @@ async def worked(parts: EngineParts, *attachments: str, own_folder: bool = False
 
 
 async def archived(parts: EngineParts, task: Task, *, days_ago: int = 0) -> Conversation:
-    found = await parts.services.database.conversations.get(task.conversation_id)
-    assert found is not None
+    stored = await parts.services.database.conversations.get(task.conversation_id)
+    assert stored is not None
     changed = datetime.now(UTC) - timedelta(days=days_ago)
-    put_away = msgspec.structs.replace(found, archived=True, updated_at=changed)
+    put_away = msgspec.structs.replace(stored, archived=True, updated_at=changed)
     parts.services.log.publish(ConversationUpdate(conversation=put_away))
     await parts.services.log.flush()
     return put_away

@@ -99,16 +99,16 @@ async def home(folder: Path) -> AsyncGenerator[Home]:
         await database.close()
 
 
-async def fill(one: Home) -> None:
+async def fill(data_home: Home) -> None:
     """A conversation with every kind of record, all ended."""
-    picture = one.paths.attachments / "a1b2" / "photo.png"
+    picture = data_home.paths.attachments / "a1b2" / "photo.png"
     picture.parent.mkdir()
     picture.write_bytes(PICTURE)
-    shown = ImageBlock(media_type="image/png", path=str(picture), name="photo.png")
+    image = ImageBlock(media_type="image/png", path=str(picture), name="photo.png")
     call = ToolCallBlock(call_id="call_1", tool="shell", arguments={"command": "printf 'ü\u2028'", "n": None})
     summary = SummaryBlock(text="They looked.", until_id="n1", nodes=1, tokens_before=90, tokens_after=9)
     turns_of = TurnTaking(rule="moderator", limit=3, moderator_id="a1")
-    held = msgspec.structs.replace(one.conversation(), kept=("n1",), turn_taking=turns_of)
+    held = msgspec.structs.replace(data_home.conversation(), kept=("n1",), turn_taking=turns_of)
     answered = replace_fields(
         task("t1", ended_at=NOW + timedelta(seconds=9)),
         workspace=held.workspace,
@@ -120,7 +120,7 @@ async def fill(one: Home) -> None:
     plan = AgentPlan(task_id="t1", turn=1, reasoning="Because.", tool_calls=(), question=None, is_complete=True)
     for write in (
         conversations.save(held),
-        nodes.save(msgspec.structs.replace(node("n1"), blocks=(TextBlock(text="Look\n\x00"), shown))),
+        nodes.save(msgspec.structs.replace(node("n1"), blocks=(TextBlock(text="Look\n\x00"), image))),
         nodes.save(msgspec.structs.replace(node("n2", "n1"), blocks=(call,), usage=Usage(input_tokens=7))),
         nodes.save(node("n3", "n1", text="another branch")),
         nodes.save(msgspec.structs.replace(node("n4", "n3"), role="system", blocks=(summary,))),
@@ -134,8 +134,8 @@ async def fill(one: Home) -> None:
         asks.save(msgspec.structs.replace(ask(), status="answered", answer="that")),
         grants.save(grant()),
     ):
-        one.database.journal.put(write)
-    await one.database.journal.flush()
+        data_home.database.journal.put(write)
+    await data_home.database.journal.flush()
 
 
 async def test_conversation_round_trips_through_an_export(tmp_path: Path) -> None:
@@ -221,15 +221,15 @@ async def test_imported_tasks_do_not_resume_by_themselves(tmp_path: Path) -> Non
 @pytest.mark.parametrize("seed", range(8))
 async def test_odd_trees_round_trip_in_their_order(tmp_path: Path, seed: int) -> None:
     random = Random(seed)
-    made: list[Node] = []
+    tree_nodes: list[Node] = []
     for number in range(random.choice((0, 1, 60))):
-        parents = [None, *(one.id for one in made[-random.choice((1, 5, 60)) :])]
+        parents = [None, *(tree_node.id for tree_node in tree_nodes[-random.choice((1, 5, 60)) :])]
         text = "".join(chr(random.choice((10, 32, 34, 92, 0x2028, 0xE000, 0x1F600, 97))) for _ in range(20))
-        made.append(node(f"n{number}", random.choice(parents), text=text))
+        tree_nodes.append(node(f"n{number}", random.choice(parents), text=text))
     async with home(tmp_path / "old") as old, home(tmp_path / "new") as new:
-        old.database.journal.put(conversations.save(old.conversation()), *map(nodes.save, made))
-        if made:
-            old.database.journal.put(agents.save_agent(agent("a1", 1, random.choice(made).id)))
+        old.database.journal.put(conversations.save(old.conversation()), *map(nodes.save, tree_nodes))
+        if tree_nodes:
+            old.database.journal.put(agents.save_agent(agent("a1", 1, random.choice(tree_nodes).id)))
         await old.database.journal.flush()
         await old.export(tmp_path / "tree.json")
         lines = (tmp_path / "tree.json").read_text().split("\n")
@@ -240,7 +240,7 @@ async def test_odd_trees_round_trip_in_their_order(tmp_path: Path, seed: int) ->
         async with home(tmp_path / "shuffled") as shuffled:
             (tmp_path / "shuffled.json").write_text("\n".join([*lines[:2], *middle, *lines[-2:]]))
             await shuffled.take(tmp_path / "shuffled.json")
-            assert sorted(map(str, await shuffled.ids("nodes"))) == sorted(one.id for one in made)
+            assert sorted(map(str, await shuffled.ids("nodes"))) == sorted(tree_node.id for tree_node in tree_nodes)
 
 
 async def test_truncated_export_keeps_complete_conversations_and_says_so(tmp_path: Path) -> None:
@@ -279,7 +279,7 @@ async def test_a_file_whose_tasks_have_no_groups_is_imported(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("lines", "words"),
+    ("lines", "reason"),
     [
         (["no json"], "not a file that Errand exported"),
         (['{"errand_export":4,"exported_at":"2026-01-02T03:04:05Z"}'], "Update Errand first"),
@@ -306,7 +306,9 @@ async def test_a_file_whose_tasks_have_no_groups_is_imported(tmp_path: Path) -> 
         ([HEADER, line("conversation", conversation()), line("node", node("taken"))], "here already"),
     ],
 )
-async def test_invalid_conversation_is_refused_and_leaves_nothing(tmp_path: Path, lines: list[str], words: str) -> None:
+async def test_invalid_conversation_is_refused_and_leaves_nothing(
+    tmp_path: Path, lines: list[str], reason: str
+) -> None:
     async with home(tmp_path / "home") as here:
         here.database.journal.put(
             conversations.save(conversation("mine")), nodes.save(node("taken", conversation_id="mine"))
@@ -314,7 +316,7 @@ async def test_invalid_conversation_is_refused_and_leaves_nothing(tmp_path: Path
         await here.database.journal.flush()
         before = await here.rows()
         (tmp_path / "bad.json").write_text("\n".join([*lines, '{"type":"end","conversations":1,"nodes":1}', ""]))
-        with pytest.raises(InvalidParams, match=words):
+        with pytest.raises(InvalidParams, match=reason):
             await here.take(tmp_path / "bad.json")
         assert await here.rows() == before
 

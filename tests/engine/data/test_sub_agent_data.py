@@ -90,15 +90,15 @@ async def test_sub_agents_are_imported_with_their_tasks_branches_and_use(
         own = str(other.services.paths.home / "workspaces" / task.conversation_id)
     moved = tuple(
         replace_fields(
-            one,
+            original,
             workspace=own,
             api_base=None,
             approve="ask",
             tools=(),
-            max_turns=min(50, one.budget.max_turns),
+            max_turns=min(50, original.budget.max_turns),
             allowance=None,
         )
-        for one in tasks
+        for original in tasks
     )
     assert came == (agents, moved, nodes)
     assert sorted(node.task_from for node in nodes if node.task_from) == ["Assistant", "Assistant", "a"]
@@ -113,15 +113,15 @@ async def test_branch_of_the_caller_is_exported_without_its_sub_agents(
     async with other_engine(tmp_path_factory.mktemp("other")) as (other, importer):
         await importer.run(tmp_path / "branch.jsonl")
         assert await other.services.database.agents.list(task.conversation_id) == agents[:1]
-        assert [one.id for one in await other.services.database.tasks.of_conversation(task.conversation_id)] == [
-            task.id
-        ]
+        assert [
+            imported.id for imported in await other.services.database.tasks.of_conversation(task.conversation_id)
+        ] == [task.id]
 
 
 async def test_pages_name_the_caller_of_a_sub_agent_and_link_its_branch_to_the_call(tmp_path: Path) -> None:
     async with delegated(tmp_path) as (engine, task):
         page = await export(engine, task, tmp_path / "page.html", "html")
-        agents = {one.name: one for one in await engine.services.database.agents.list(task.conversation_id)}
+        agents = {agent.name: agent for agent in await engine.services.database.agents.list(task.conversation_id)}
         text = await export(engine, task, tmp_path / "a.md", "markdown", leaf_id=agents["a"].head_id)
     heads = re.findall(r'<h2 class=branch id="([^"]*)">(.*?)</h2>\n<p class=muted>(.*?)</p>', page)
     assert sorted(title for _, title, _ in heads) == ["Sub-agent a", "Sub-agent b", "Sub-agent c"]
@@ -140,37 +140,42 @@ async def test_tasks_that_claim_to_be_sub_agents_of_each_other_are_imported_as_p
     tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, depths: tuple[int, int]
 ) -> None:
     def in_a_circle(line: str) -> str:
-        one = msgspec.json.decode(line, type=JsonObject)
-        record = one.get("record")
-        if one.get("type") == "task" and isinstance(record, dict) and record["id"] in ids:
+        decoded = msgspec.json.decode(line, type=JsonObject)
+        record = decoded.get("record")
+        if decoded.get("type") == "task" and isinstance(record, dict) and record["id"] in ids:
             number = ids.index(str(record["id"]))
             origin = cast("JsonObject", record["origin"])
             record["origin"] = origin | {"parentId": ids[1 - number], "depth": depths[number]}
-        return msgspec.json.encode(one).decode()
+        return msgspec.json.encode(decoded).decode()
 
     async with delegated(tmp_path) as (engine, task):
         lines = (await export(engine, task, tmp_path / "all.jsonl", "json")).splitlines()
         tasks = await engine.services.database.tasks.of_conversation(task.conversation_id)
-    ids = sorted(one.id for one in tasks if one.origin.title in ("a", "c"))
+    ids = sorted(stored_task.id for stored_task in tasks if stored_task.origin.title in ("a", "c"))
     (tmp_path / "all.jsonl").write_text("\n".join(map(in_a_circle, lines)) + "\n")
     async with other_engine(tmp_path_factory.mktemp("other")) as (other, importer):
         await importer.run(tmp_path / "all.jsonl")
-        came = {one.id: one for one in await other.services.database.tasks.of_conversation(task.conversation_id)}
-    above = {one.id: one.origin.parent_id for one in came.values()}
+        came = {
+            stored_task.id: stored_task
+            for stored_task in await other.services.database.tasks.of_conversation(task.conversation_id)
+        }
+    above = {stored_task.id: stored_task.origin.parent_id for stored_task in came.values()}
     for start in above:
         seen = [start]
         while (parent := above[seen[-1]]) is not None:
             assert parent not in seen
             seen.append(parent)
-    assert all((one.origin.depth == 0) == (one.origin.parent_id is None) for one in came.values())
+    assert all(
+        (stored_task.origin.depth == 0) == (stored_task.origin.parent_id is None) for stored_task in came.values()
+    )
 
 
 async def test_deleting_a_conversation_deletes_its_sub_agents(tmp_path: Path) -> None:
     async with delegated(tmp_path) as (engine, task):
         services = engine.services
-        found = await services.database.conversations.get(task.conversation_id)
-        assert found is not None
-        services.log.publish(ConversationUpdate(conversation=msgspec.structs.replace(found, archived=True)))
+        stored = await services.database.conversations.get(task.conversation_id)
+        assert stored is not None
+        services.log.publish(ConversationUpdate(conversation=msgspec.structs.replace(stored, archived=True)))
         await services.log.flush()
         await remover(engine).delete(task.conversation_id)
         assert await records(engine, task) == ((), (), ())

@@ -28,16 +28,16 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the process is 
 
 @pytest.fixture
 async def embedder(model: Path) -> AsyncGenerator[Embedder]:
-    made = Embedder(lambda: model)
-    yield made
-    await made.close()
+    new_embedder = Embedder(lambda: model)
+    yield new_embedder
+    await new_embedder.close()
 
 
 async def test_each_text_gets_384_numbers_and_like_texts_are_near(embedder: Embedder) -> None:
-    one, two, three = await embedder.embed(("the red boat", "boat red the", "prices of corn"), CancelSignal())
-    assert [len(vector) for vector in (one, two, three)] == [DIMENSIONS] * 3
-    assert sum(a * b for a, b in zip(one, two, strict=True)) == pytest.approx(1.0, abs=1e-4)
-    assert sum(a * b for a, b in zip(one, three, strict=True)) < 0.1
+    boat, reordered, corn = await embedder.embed(("the red boat", "boat red the", "prices of corn"), CancelSignal())
+    assert [len(vector) for vector in (boat, reordered, corn)] == [DIMENSIONS] * 3
+    assert sum(a * b for a, b in zip(boat, reordered, strict=True)) == pytest.approx(1.0, abs=1e-4)
+    assert sum(a * b for a, b in zip(boat, corn, strict=True)) < 0.1
 
 
 async def test_the_process_is_not_the_engine_and_serves_the_next_call_too(embedder: Embedder) -> None:
@@ -128,9 +128,9 @@ async def test_throttled_background_work_rests_most_of_the_time(embedder: Embedd
 async def test_of_a_huge_text_only_what_the_model_can_read_is_sent(embedder: Embedder) -> None:
     huge, spaces = "word " * 2_000_000, " \n" * 5_000 + "word"
     texts = (huge, huge[:4_096], spaces, "\ud800 word")
-    one, two, three, four = await embedder.embed(texts, CancelSignal())
-    assert one == two
-    assert [len(vector) for vector in (three, four)] == [DIMENSIONS] * 2
+    huge_vector, cut_vector, spaces_vector, surrogate_vector = await embedder.embed(texts, CancelSignal())
+    assert huge_vector == cut_vector
+    assert [len(vector) for vector in (spaces_vector, surrogate_vector)] == [DIMENSIONS] * 2
 
 
 async def test_without_the_package_the_error_says_how_to_get_it(

@@ -49,14 +49,14 @@ def test_what_is_removed_is_gone_and_nothing_else(
     tmp_path_factory: pytest.TempPathFactory, texts: list[tuple[str, list[str]]], removed: set[int]
 ) -> None:
     index = WordIndex(tmp_path_factory.mktemp("index") / "memory.db")
-    entries = [entry(number, " ".join(words), name) for number, (name, words) in enumerate(texts, 1)]
+    entries = [entry(number, " ".join(entry_words), name) for number, (name, entry_words) in enumerate(texts, 1)]
     index.add(entries)
     index.remove(removed)
     for word in WORDS:
         assert set(word_hits((word,), index).own) == {
-            one.number for one in entries if one.number not in removed and word in one.text
+            stored.number for stored in entries if stored.number not in removed and word in stored.text
         }
-    index.remove(one.number for one in entries)
+    index.remove(stored.number for stored in entries)
     for word in WORDS:
         assert word_hits((word,), index).window == {}
     index.close()
@@ -96,8 +96,8 @@ def test_states_of_vectors_are_noted_for_this_index_alone_and_never_undo_a_pruni
     assert vector_states.set_states(index.identity(), (1, 2, 9), "made", index) == {2}
     assert vector_states.set_states("another", (3,), "made", index) == {3}
     assert vector_states.counts(index) == {"pruned": 1, "made": 1, "wanted": 1}
-    identity, wanted = vector_states.waiting_entries(10, index)
-    assert (identity, [one.entry.number for one in wanted]) == (index.identity(), [3])
+    identity, waiting = vector_states.waiting_entries(10, index)
+    assert (identity, [indexed.entry.number for indexed in waiting]) == (index.identity(), [3])
 
 
 async def test_work_that_fails_changes_nothing_and_the_index_goes_on(tmp_path: Path) -> None:
@@ -123,5 +123,5 @@ async def test_a_full_disk_is_said_and_loses_nothing(tmp_path: Path) -> None:
 
 
 async def _all(thread: IndexThread) -> list[int]:
-    found: list[IndexedEntry] = await thread.run(lambda index: index.select("true ORDER BY number", ()))
-    return [one.entry.number for one in found]
+    indexed_entries: list[IndexedEntry] = await thread.run(lambda index: index.select("true ORDER BY number", ()))
+    return [indexed.entry.number for indexed in indexed_entries]

@@ -52,15 +52,21 @@ async def test_a_backlog_of_new_conversations_is_taken_in_a_few_steps(
         assert like is not None
         monkeypatch.setattr(IndexThread, "run", run)
         new = [msgspec.structs.replace(like, id=f"conversation_{number}") for number in range(110)]
-        for one in new:
-            engine.services.database.journal.put(conversation_rows.save(one))
-            engine.services.log.publish(ConversationUpdate(conversation=one))
-        nodes = [a_node(f"{one.id}_{at}", one.id, "The roof is new") for one in new for at in range(4)]
+        for new_conversation in new:
+            engine.services.database.journal.put(conversation_rows.save(new_conversation))
+            engine.services.log.publish(ConversationUpdate(conversation=new_conversation))
+        nodes = [
+            a_node(f"{new_conversation.id}_{at}", new_conversation.id, "The roof is new")
+            for new_conversation in new
+            for at in range(4)
+        ]
         await announce(engine, nodes, "complete")
         is_free.set()
         await remembered(engine)
-        found = [one.conversation_id for one in await entries(engine)]
-    assert {one.id: found.count(one.id) for one in new} == {one.id: 4 for one in new}
+        conversation_ids = [entry.conversation_id for entry in await entries(engine)]
+    assert {new_conversation.id: conversation_ids.count(new_conversation.id) for new_conversation in new} == {
+        new_conversation.id: 4 for new_conversation in new
+    }
     assert steps.count(indexer.__name__) <= 40
 
 
@@ -73,7 +79,7 @@ async def test_many_messages_that_end_at_once_are_all_indexed(tmp_path: Path) ->
         assert len(await entries(engine)) == 4
         await announce(engine, nodes, "complete")
         await remembered(engine)
-        texts = {one.text for one in await entries(engine)}
+        texts = {entry.text for entry in await entries(engine)}
     assert {f"The roof number {at} is new" for at in range(120)} <= texts
 
 
@@ -90,4 +96,4 @@ async def test_a_conversation_that_moves_while_it_is_indexed_moves_whole(tmp_pat
         log.publish(ConversationUpdate(conversation=moved))
         await log.flush()
         await remembered(engine)
-        assert {one.folder for one in await entries(engine)} == {moved.workspace}
+        assert {entry.folder for entry in await entries(engine)} == {moved.workspace}

@@ -52,13 +52,13 @@ async def test_messages_calls_and_results_are_remembered_with_who_said_them(tmp_
     async with engine_parts(tmp_path, ModelServer(replies=replies)) as engine:
         await engine.watcher.end((await engine.start("please look", mode="chat")).id)
         await remembered(engine)
-        kept = [(one.role, one.speaker, one.text) for one in await entries(engine)]
+        rows = [(entry.role, entry.speaker, entry.text) for entry in await entries(engine)]
         tangerine = await found(engine, "tangerine")
-    assert kept[0] == ("user", "User", "please look")
-    assert kept[1] == ("agent", "Assistant", "I look.\n[shell: echo tangerine]")
-    assert kept[2][:2] == ("tool", "shell")
-    assert "tangerine" in kept[2][2]
-    assert kept[3] == ("agent", "Assistant", "It works.")
+    assert rows[0] == ("user", "User", "please look")
+    assert rows[1] == ("agent", "Assistant", "I look.\n[shell: echo tangerine]")
+    assert rows[2][:2] == ("tool", "shell")
+    assert "tangerine" in rows[2][2]
+    assert rows[3] == ("agent", "Assistant", "It works.")
     assert len(tangerine) >= 2
 
 
@@ -81,7 +81,7 @@ async def test_an_engine_that_starts_again_indexes_nothing_twice_and_misses_noth
         await engine.watcher.end(task.id)  # it may not be indexed yet
     async with engine_parts(tmp_path, ModelServer(answer=lambda request: Reply(text="Noted."))) as engine:
         await said(engine, "The fence is green")
-        texts = [one.text for one in await entries(engine)]
+        texts = [entry.text for entry in await entries(engine)]
     assert sorted(texts) == ["Noted.", "Noted.", "Noted.", "The fence is green", "The kettle leaks", "The roof is new"]
 
 
@@ -141,12 +141,12 @@ async def test_another_database_under_the_same_index_is_noticed(tmp_path: Path) 
 
 async def test_a_deleted_conversation_leaves_memory(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(answer=lambda request: Reply(text="Noted."))) as engine:
-        gone, kept = await said(engine, "The kettle leaks"), await said(engine, "The kettle is new")
+        gone, kept_id = await said(engine, "The kettle leaks"), await said(engine, "The kettle is new")
         await delete(engine, gone)
         await remembered(engine)
         # The next conversation gets the numbers of the deleted nodes.
         new = await said(engine, "The kettle is red")
-        assert {one.conversation_id for one in await entries(engine)} == {kept, new}
+        assert {entry.conversation_id for entry in await entries(engine)} == {kept_id, new}
         assert "The kettle leaks" not in await found(engine, "kettle leaks")
 
 
@@ -155,7 +155,7 @@ async def test_a_conversation_that_is_not_to_be_remembered_leaves_memory_and_com
         private, other = await said(engine, "The kettle leaks"), await said(engine, "The roof is new")
         await change(engine, private, remembers=False)
         await remembered(engine)
-        assert {one.conversation_id for one in await entries(engine)} == {other}
+        assert {entry.conversation_id for entry in await entries(engine)} == {other}
         task = await engine.start("The kettle is mended", mode="chat", conversation_id=private)
         await engine.watcher.end(task.id)
         await remembered(engine)
@@ -215,11 +215,11 @@ async def test_rebuilding_makes_the_same_again_and_never_stops_halfway(tmp_path:
     async with engine_parts(tmp_path, ModelServer(answer=lambda request: Reply(text="Noted."))) as engine:
         for number in range(8):
             await said(engine, f"The kettle number {number} leaks")
-        before = sorted(one.text for one in await entries(engine))
+        before = sorted(entry.text for entry in await entries(engine))
         for _ in range(3):
             await asyncio.gather(said(engine, "go on"), engine.services.memory.rebuild("the window"))
         await remembered(engine)
-        after = sorted(one.text for one in await entries(engine))
+        after = sorted(entry.text for entry in await entries(engine))
     assert after == sorted([*before, *["go on", "Noted."] * 3])
 
 
@@ -296,14 +296,14 @@ async def test_deleting_the_newest_conversation_makes_nothing_anew(tmp_path: Pat
         newest = await said(engine, "The roof is new")
         await delete(engine, newest)
         await remembered(engine)
-        (kept, *_) = await entries(engine)
+        (kept_entry, *_) = await entries(engine)
     async with engine_parts(tmp_path, ModelServer(answer=lambda request: Reply(text="Noted."))) as engine:
         await remembered(engine)
         (first, *_) = await entries(engine)
-        assert first.number == kept.number
-        assert [one.text for one in await entries(engine)] == ["The kettle leaks", "Noted."]
+        assert first.number == kept_entry.number
+        assert [entry.text for entry in await entries(engine)] == ["The kettle leaks", "Noted."]
         await said(engine, "The fence is green")
-        assert (await entries(engine))[-1].number > kept.number + 3  # numbers of the deleted ones are not given again
+        assert (await entries(engine))[-1].number > kept_entry.number + 3  # numbers are not reused
 
 
 async def test_a_conversation_that_moves_takes_its_entries_along(tmp_path: Path) -> None:
@@ -314,7 +314,7 @@ async def test_a_conversation_that_moves_takes_its_entries_along(tmp_path: Path)
         conversation = await said(engine, "The kettle leaks")
         await change(engine, conversation, workspace=str(tmp_path / "other"))
         await remembered(engine)
-        assert {one.folder for one in await entries(engine)} == {str(tmp_path / "other")}
+        assert {entry.folder for entry in await entries(engine)} == {str(tmp_path / "other")}
         set_setting(engine, "not_remembered_folders", str(tmp_path / "link"))
         await remembered(engine)
         assert len(await entries(engine)) == 2

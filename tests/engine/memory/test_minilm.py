@@ -28,21 +28,21 @@ _FAR = (
 
 @pytest.fixture
 def folder() -> Path:
-    found = minilm()
-    if found is None:
+    model_folder = minilm()
+    if model_folder is None:
         pytest.skip("the real embedding model is not there: `make model` builds it, or ERRAND_MINILM names its folder")
-    return found
+    return model_folder
 
 
 @pytest.fixture
 async def embedder(folder: Path) -> AsyncGenerator[Embedder]:
-    made = Embedder(lambda: folder)
-    yield made
-    await made.close()
+    new_embedder = Embedder(lambda: folder)
+    yield new_embedder
+    await new_embedder.close()
 
 
-def cosine(one: Vector, two: Vector) -> float:
-    return sum(a * b for a, b in zip(one, two, strict=True))
+def cosine(first: Vector, second: Vector) -> float:
+    return sum(a * b for a, b in zip(first, second, strict=True))
 
 
 async def test_texts_that_say_the_same_are_near_and_others_are_not(embedder: Embedder) -> None:
@@ -50,7 +50,7 @@ async def test_texts_that_say_the_same_are_near_and_others_are_not(embedder: Emb
     vectors = await embedder.embed(tuple(texts), CancelSignal())
     assert {len(vector) for vector in vectors} == {DIMENSIONS}
     assert [cosine(vector, vector) for vector in vectors] == pytest.approx([1.0] * len(texts), abs=1e-3)
-    pairs = [cosine(one, two) for one, two in zip(vectors[::2], vectors[1::2], strict=True)]
+    pairs = [cosine(first, second) for first, second in zip(vectors[::2], vectors[1::2], strict=True)]
     assert min(pairs[: len(_NEAR)]) > 0.6, pairs
     assert max(pairs[len(_NEAR) :]) < 0.2, pairs
 
@@ -66,9 +66,9 @@ async def test_a_text_has_the_same_vector_alone_and_among_others(embedder: Embed
 async def test_the_first_256_tokens_of_a_text_count(embedder: Embedder) -> None:
     read = "boat " * 254  # with the marks of the beginning and the end: 256
     texts = (read, read + "The stock market fell.", "boat " * 253 + "market")
-    whole, longer, other = await embedder.embed(texts, CancelSignal())
-    assert whole == longer
-    assert whole != other
+    full, longer, other = await embedder.embed(texts, CancelSignal())
+    assert full == longer
+    assert full != other
 
 
 async def test_a_long_batch_does_not_make_the_process_large(embedder: Embedder) -> None:

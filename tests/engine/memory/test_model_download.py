@@ -110,8 +110,8 @@ def online(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 async def hub(tmp_path: Path) -> AsyncGenerator[Hub]:
-    async with hub_with(tmp_path) as made:
-        yield made
+    async with hub_with(tmp_path) as model_hub:
+        yield model_hub
 
 
 async def test_the_model_is_downloaded_with_progress_and_moved_into_place(hub: Hub) -> None:

@@ -42,16 +42,16 @@ def test_a_short_entry_has_one_text_with_who_said_it_and_when() -> None:
 
 
 def test_a_long_entry_has_passages_of_like_lengths_that_end_with_sentences() -> None:
-    found = passages(LONG)
-    assert "".join(found) == LONG
-    assert len(found) == count_passages(LONG) == 6
-    assert all(part.rstrip().endswith(".") and 450 < len(part) < 750 for part in found)
+    parts = passages(LONG)
+    assert "".join(parts) == LONG
+    assert len(parts) == count_passages(LONG) == 6
+    assert all(part.rstrip().endswith(".") and 450 < len(part) < 750 for part in parts)
     assert all(text.startswith("Mara (Monday, 02 March 2026): This is") for text in embedded_texts(entry(1, LONG)))
 
 
 def test_it_is_known_where_each_passage_begins() -> None:
-    found = passages(LONG)
-    assert [LONG[start_of(LONG, part) :].startswith(text) for part, text in enumerate(found)] == [True] * 6
+    parts = passages(LONG)
+    assert [LONG[start_of(LONG, part) :].startswith(text) for part, text in enumerate(parts)] == [True] * 6
     assert start_of(LONG, 0) == start_of("short", 15) == 0
 
 
@@ -63,9 +63,9 @@ def test_lines_end_passages_before_sentences_do_and_words_where_there_is_neither
 
 @pytest.mark.parametrize("text", ["x" * 100_000, "\n" * 100_000, "a b " * 500_000, "é. " * 1_000, ""])
 def test_any_text_has_a_bounded_number_of_passages(text: str) -> None:
-    found = passages(text)
-    assert "".join(found) == text
-    assert 1 <= len(found) == count_passages(text) <= MAX_PARTS
+    parts = passages(text)
+    assert "".join(parts) == text
+    assert 1 <= len(parts) == count_passages(text) <= MAX_PARTS
 
 
 class Noting(EmbeddedVectors):
@@ -95,9 +95,9 @@ class Memory:
         self.filler.wake()
         async with asyncio.timeout(WAIT_LIMIT_S):
             while True:
-                found = await self.index.run(counts)
-                if not found.get("wanted"):
-                    return found
+                states = await self.index.run(counts)
+                if not states.get("wanted"):
+                    return states
                 await asyncio.sleep(0.02)
 
 
@@ -118,8 +118,8 @@ async def opened(folder: Path, model: Path) -> AsyncGenerator[Memory]:
 
 @pytest.fixture
 async def memory(tmp_path: Path, model: Path) -> AsyncGenerator[Memory]:
-    async with opened(tmp_path, model) as made:
-        yield made
+    async with opened(tmp_path, model) as opened_memory:
+        yield opened_memory
 
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the process is given a socket as its input")
@@ -130,9 +130,9 @@ async def test_what_stands_late_in_a_long_entry_is_found_by_its_meaning(memory: 
     assert await memory.filled(entry(1, f"{LONG}\n{last}"), *(entry(n, f"{LONG} {n}") for n in range(2, 6))) == {
         "made": 5
     }
-    found = await memory.search.find(read_question(last), 5, CancelSignal())
-    assert max(found.nearness, key=lambda number: found.nearness[number]) == 1
-    assert set(found.nearness) == {1, 2, 3, 4, 5}
+    search_result = await memory.search.find(read_question(last), 5, CancelSignal())
+    assert max(search_result.nearness, key=lambda number: search_result.nearness[number]) == 1
+    assert set(search_result.nearness) == {1, 2, 3, 4, 5}
 
 
 async def test_long_entries_are_embedded_and_stored_a_few_at_a_time_and_whole(memory: Memory) -> None:
@@ -140,7 +140,9 @@ async def test_long_entries_are_embedded_and_stored_a_few_at_a_time_and_whole(me
     assert await memory.filled(*entries) == {"made": 30}
     assert max(memory.vectors.amounts) <= 64
     assert (
-        sum(memory.vectors.amounts) == await memory.vectors.count() == sum(len(passages(one.text)) for one in entries)
+        sum(memory.vectors.amounts)
+        == await memory.vectors.count()
+        == sum(len(passages(long_entry.text)) for long_entry in entries)
     )
 
 
@@ -185,11 +187,15 @@ async def test_a_model_that_gives_no_usable_vectors_is_told_and_words_are_search
                     break
                 engine.services.memory.rules_changed()
                 await asyncio.sleep(0.05)
-        found = await engine.services.memory.reader.search(MemorySearchParams(text="nan litres"), CancelSignal())
+        search_result = await engine.services.memory.reader.search(
+            MemorySearchParams(text="nan litres"), CancelSignal()
+        )
     assert (stats.entries, stats.vectors) == (2, 1)
     assert "failed on 1 entry" in stats.problem
-    assert found.hits[0].text == "The kettle has nan litres"
-    assert found.remark.startswith("Only words were searched. The embedding model made a vector without a direction")
+    assert search_result.hits[0].text == "The kettle has nan litres"
+    assert search_result.remark.startswith(
+        "Only words were searched. The embedding model made a vector without a direction"
+    )
 
 
 def _add(entries: Sequence[MemoryEntry], index: WordIndex) -> None:

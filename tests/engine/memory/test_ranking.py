@@ -20,63 +20,75 @@ NO_WORDS = WordHits({}, {})
 
 def entries(*texts: str, conversation: str = "c1", first: int = 1) -> list[IndexedEntry]:
     return [
-        IndexedEntry(MemoryEntry(number, str(number), conversation, "Mara", "user", AT, text), place, len(text.split()))
-        for number, place, text in zip(count(first), count(), texts)
+        IndexedEntry(
+            MemoryEntry(number, str(number), conversation, "Mara", "user", AT, text), position, len(text.split())
+        )
+        for number, position, text in zip(count(first), count(), texts)
     ]
 
 
 def ranked(
-    found: Sequence[IndexedEntry],
-    words: WordHits = NO_WORDS,
+    indexed: Sequence[IndexedEntry],
+    word_hits: WordHits = NO_WORDS,
     nearness: Mapping[int, float] | None = None,
     question: Question = QUESTION,
     weights: Features = WEIGHTS,
 ) -> list[Candidate]:
     """All that was found; their texts are read by their numbers."""
-    by_number = {one.entry.number: one for one in found}
+    by_number = {indexed_entry.entry.number: indexed_entry for indexed_entry in indexed}
 
     def read(numbers: Iterable[int]) -> list[IndexedEntry]:
         return [by_number[number] for number in numbers]
 
-    heads = [EntryHead(*one.location, one.entry.number, one.entry.role, one.entry.at.timestamp()) for one in found]
-    return rank(question, heads, words, nearness or {}, read, weights=weights)
+    heads = [
+        EntryHead(
+            *indexed_entry.location,
+            indexed_entry.entry.number,
+            indexed_entry.entry.role,
+            indexed_entry.entry.at.timestamp(),
+        )
+        for indexed_entry in indexed
+    ]
+    return rank(question, heads, word_hits, nearness or {}, read, weights=weights)
 
 
-def order(found: list[IndexedEntry], words: WordHits = NO_WORDS, nearness: dict[int, float] | None = None) -> list[int]:
-    return [one.entry.entry.number for one in ranked(found, words, nearness)]
+def order(
+    indexed: list[IndexedEntry], word_hits: WordHits = NO_WORDS, nearness: dict[int, float] | None = None
+) -> list[int]:
+    return [candidate.entry.entry.number for candidate in ranked(indexed, word_hits, nearness)]
 
 
 def test_without_vectors_the_words_decide() -> None:
-    found = entries("It leaks since Monday.", "It leaked on Monday.")
-    assert order(found, WordHits({2: 4.0, 1: 1.0}, {})) == [2, 1]
+    indexed = entries("It leaks since Monday.", "It leaked on Monday.")
+    assert order(indexed, WordHits({2: 4.0, 1: 1.0}, {})) == [2, 1]
 
 
 def test_vectors_decide_between_entries_that_share_no_word_with_the_question() -> None:
-    found = entries("Water on the cellar floor.", "Bread and milk, please.")
-    assert order(found, nearness={1: 0.2, 2: 0.6}) == [2, 1]
+    indexed = entries("Water on the cellar floor.", "Bread and milk, please.")
+    assert order(indexed, nearness={1: 0.2, 2: 0.6}) == [2, 1]
 
 
 def test_what_only_asks_comes_after_what_tells() -> None:
-    found = entries("Does the boiler leak there?", "The boiler leaks there now.")
-    words = WordHits({1: 2.0, 2: 2.0}, {})
-    assert order(found, words) == [2, 1]
+    indexed = entries("Does the boiler leak there?", "The boiler leaks there now.")
+    word_hits = WordHits({1: 2.0, 2: 2.0}, {})
+    assert order(indexed, word_hits) == [2, 1]
 
 
 def test_an_entry_among_hits_comes_before_the_same_alone() -> None:
     together = entries("The boiler, again.", "The boiler, again.", "The boiler, again.")
     alone = entries("The boiler, again.", conversation="c2", first=4)
-    words = WordHits(dict.fromkeys((1, 2, 3, 4), 2.0), {})
-    assert order([*alone, *together], words)[-1] == 4
+    word_hits = WordHits(dict.fromkeys((1, 2, 3, 4), 2.0), {})
+    assert order([*alone, *together], word_hits)[-1] == 4
 
 
 def test_a_word_of_agreement_comes_last() -> None:
-    found = entries("Ok.", "The plumber found a crack in the pipe behind the wall and closed it.")
-    assert order(found, WordHits({}, {1: 3.0, 2: 3.0})) == [2, 1]
+    indexed = entries("Ok.", "The plumber found a crack in the pipe behind the wall and closed it.")
+    assert order(indexed, WordHits({}, {1: 3.0, 2: 3.0})) == [2, 1]
 
 
 def test_what_only_repeats_the_question_comes_after_what_says_more() -> None:
-    found = entries("The boiler did leak, the boiler.", "A crack in the pipe behind the wall.")
-    assert order(found, WordHits({1: 3.0, 2: 3.0}, {})) == [2, 1]
+    indexed = entries("The boiler did leak, the boiler.", "A crack in the pipe behind the wall.")
+    assert order(indexed, WordHits({1: 3.0, 2: 3.0}, {})) == [2, 1]
 
 
 @pytest.mark.parametrize(
@@ -88,47 +100,50 @@ def test_what_only_repeats_the_question_comes_after_what_says_more() -> None:
     ],
 )
 def test_what_has_the_form_of_the_answer_comes_first(question: str, answer: str, other: str) -> None:
-    found = entries(answer, other)
-    best = ranked(found, WordHits({1: 2.0, 2: 2.0}, {}), question=read_question(question))
-    assert [one.entry.entry.number for one in best] == [1, 2]
+    indexed = entries(answer, other)
+    best = ranked(indexed, WordHits({1: 2.0, 2: 2.0}, {}), question=read_question(question))
+    assert [candidate.entry.entry.number for candidate in best] == [1, 2]
 
 
 def test_what_a_person_said_comes_first_if_the_question_says_i() -> None:
     user, agent = entries("The boiler leaked there.", "The boiler leaked there.")
     agent = replace(agent, entry=replace(agent.entry, role="agent"))
-    words = WordHits({1: 2.0, 2: 2.0}, {})
-    (first, second) = ranked([user, agent], words, question=read_question("What did I say of the boiler?"))
+    word_hits = WordHits({1: 2.0, 2: 2.0}, {})
+    (first, second) = ranked([user, agent], word_hits, question=read_question("What did I say of the boiler?"))
     assert first.entry is user and second.features.speaker == 0.0
 
 
 def test_a_hit_counts_for_the_turns_near_it_less_with_each_turn_between() -> None:
-    found = entries(*["So it is."] * 4, "The boiler leaks.", *["So it is."] * 2)
-    found += entries("So it is.", conversation="c2", first=8)
-    near = {one.entry.entry.number: round(one.features.near, 3) for one in ranked(found, WordHits({5: 2.0}, {}))}
+    indexed = entries(*["So it is."] * 4, "The boiler leaks.", *["So it is."] * 2)
+    indexed += entries("So it is.", conversation="c2", first=8)
+    near = {
+        candidate.entry.entry.number: round(candidate.features.near, 3)
+        for candidate in ranked(indexed, WordHits({5: 2.0}, {}))
+    }
     assert near == {1: 0.512, 2: 0.64, 3: 0.8, 4: 1.0, 5: 0.0, 6: 1.0, 7: 0.8, 8: 0.0}
 
 
 def test_turns_that_were_not_found_count_as_turns_between() -> None:
-    found = [one for one in entries(*["The boiler."] * 4) if one.position in (0, 3)]
-    best = ranked(found, WordHits({1: 2.0}, {}))
-    assert {one.entry.entry.number: round(one.features.near, 3) for one in best} == {1: 0.0, 4: 0.64}
+    indexed = [entry for entry in entries(*["The boiler."] * 4) if entry.position in (0, 3)]
+    best = ranked(indexed, WordHits({1: 2.0}, {}))
+    assert {candidate.entry.entry.number: round(candidate.features.near, 3) for candidate in best} == {1: 0.0, 4: 0.64}
 
 
 def test_texts_are_read_of_the_best_only() -> None:
-    found = entries(*["What a long and new story this is."] * 200)
-    best = order(found, WordHits({number: float(number) for number in range(1, 201)}, {}))
+    indexed = entries(*["What a long and new story this is."] * 200)
+    best = order(indexed, WordHits({number: float(number) for number in range(1, 201)}, {}))
     assert best == list(range(200, 200 - READ, -1))
 
 
 @pytest.mark.parametrize("name", Features._fields)
 def test_every_feature_is_a_share(name: str) -> None:
     texts = ("Monday at 9:00, ok?", "", "boiler " * 5_000)
-    words = WordHits({1: 3.0, 3: 0.5}, {1: 9.0, 2: 1.0})
-    for one in ranked(entries(*texts), words, {1: 0.9, 3: -0.9}):
-        assert 0.0 <= one.features._asdict()[name] <= 1.0
+    word_hits = WordHits({1: 3.0, 3: 0.5}, {1: 9.0, 2: 1.0})
+    for candidate in ranked(entries(*texts), word_hits, {1: 0.9, 3: -0.9}):
+        assert 0.0 <= candidate.features._asdict()[name] <= 1.0
 
 
 def test_a_score_is_the_sum_of_the_weighted_features() -> None:
     weights = Features(*([0.0] * len(WEIGHTS)))._replace(form=2.0)
-    (one,) = ranked(entries("It leaked on Monday."), weights=weights)
-    assert one.score == 2.0 and WEIGHTS.meaning == 1.0
+    (candidate,) = ranked(entries("It leaked on Monday."), weights=weights)
+    assert candidate.score == 2.0 and WEIGHTS.meaning == 1.0

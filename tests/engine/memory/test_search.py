@@ -33,8 +33,8 @@ class Memory:
         await self.index.run(lambda index: index.add(entries))
 
     async def find(self, question: str, limit: int = 10) -> list[str]:
-        found = await self.search.find(read_question(question), limit, CancelSignal())
-        return [one.entry.entry.id for one in found.candidates]
+        search_result = await self.search.find(read_question(question), limit, CancelSignal())
+        return [candidate.entry.entry.id for candidate in search_result.candidates]
 
 
 @pytest.fixture
@@ -87,8 +87,8 @@ async def test_any_question_is_answered(memory: Memory, question: str) -> None:
 
 async def test_searches_at_the_same_time_do_not_disturb_each_other(memory: Memory) -> None:
     await memory.add("The kettle leaks.", "The roof is new.")
-    found = await asyncio.gather(*(memory.find(word) for word in ("kettle", "roof") * 20))
-    assert [one[0] for one in found] == ["1", "2"] * 20
+    answers = await asyncio.gather(*(memory.find(word) for word in ("kettle", "roof") * 20))
+    assert [hit_ids[0] for hit_ids in answers] == ["1", "2"] * 20
 
 
 async def test_the_index_is_there_again_after_it_was_closed(tmp_path: Path) -> None:

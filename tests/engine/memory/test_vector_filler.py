@@ -52,7 +52,7 @@ def children_of_memory() -> set[str]:
 
 
 async def stored(home: Path) -> int:
-    """How many vectors there are, once the engine has ended."""
+    """Return the number of stored vectors after the engine has ended."""
     vectors = EmbeddedVectors(home / "data" / "memory" / "vectors", DIMENSIONS, VECTORS_OF)
     count = await vectors.count()
     await vectors.close()
@@ -64,9 +64,9 @@ async def test_what_shares_no_word_is_found_by_its_meaning(tmp_path: Path) -> No
         for text in SAID:
             await said(engine, text)
         await embedded(engine, 6)
-        found = await searched(engine, "where did our cat rest?")
+        search_result = await searched(engine, "where did our cat rest?")
         stats = await engine.services.memory.stats()
-    assert (found.hits[0].text, found.remark) == (SAID[0], "")
+    assert (search_result.hits[0].text, search_result.remark) == (SAID[0], "")
     assert stats.problem == "" and stats.vector_bytes > 0 and stats.model.status == "ready"
 
 
@@ -126,8 +126,8 @@ async def test_words_and_vectors_that_do_not_fit_are_mended(tmp_path: Path, dama
         await searched(engine, "where did our cat rest?")
         await said(engine, "The fence is green")
         await embedded(engine, 8)
-        found = await searched(engine, "where did our cat rest?")
-    assert (found.hits[0].text, found.remark) == (SAID[0], "")
+        search_result = await searched(engine, "where did our cat rest?")
+    assert (search_result.hits[0].text, search_result.remark) == (SAID[0], "")
     assert await stored(tmp_path) == 8
 
 
@@ -139,5 +139,5 @@ async def test_rebuilding_makes_the_vectors_again_too(tmp_path: Path) -> None:
         await engine.services.memory.rebuild("a test")
         await said(engine, "The fence is green")
         await embedded(engine, 8)
-        found = await searched(engine, "where did our cat rest?")
-    assert found.hits[0].text == SAID[0]
+        search_result = await searched(engine, "where did our cat rest?")
+    assert search_result.hits[0].text == SAID[0]

@@ -36,7 +36,7 @@ LIBRARY = Provider("openai", "Test library", "litellm", ("TEST_KEY",), price_pre
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class OpenedProvider:
     """A model, its id, and the server behind it (None for the scripted one)."""
 
     model: ChatModel
@@ -44,7 +44,7 @@ class Way:
     server: ModelServer | None
 
 
-OpenWay = Callable[..., AbstractAsyncContextManager[Way]]
+OpenProvider = Callable[..., AbstractAsyncContextManager[OpenedProvider]]
 
 
 async def stored_key() -> str | None:
@@ -54,12 +54,12 @@ async def stored_key() -> str | None:
 @asynccontextmanager
 async def fast(
     replies: Sequence[Reply], folder: Path, retry: RetryPolicy = ONCE, timeouts: Timeouts = PATIENT
-) -> AsyncGenerator[Way]:
+) -> AsyncGenerator[OpenedProvider]:
     connections = HttpPool()
     async with ModelServer(replies) as server:
         provider = HttpModel(ModelEndpoint(FAST, server.url, stored_key), ChatCompletions, connections, timeouts)
         model = RecoveringModel(ModelSource(provider), retry)
-        yield Way(model, "openai_compatible/test-model", server)
+        yield OpenedProvider(model, "openai_compatible/test-model", server)
         await model.close()
         await connections.close()
 
@@ -67,12 +67,12 @@ async def fast(
 @asynccontextmanager
 async def anthropic(
     replies: Sequence[Reply], folder: Path, retry: RetryPolicy = ONCE, timeouts: Timeouts = PATIENT
-) -> AsyncGenerator[Way]:
+) -> AsyncGenerator[OpenedProvider]:
     connections = HttpPool()
     async with ModelServer(replies) as server:
         provider = HttpModel(ModelEndpoint(MESSAGES, server.url, stored_key), MessagesApi, connections, timeouts)
         model = RecoveringModel(ModelSource(provider), retry)
-        yield Way(model, "anthropic/test-model", server)
+        yield OpenedProvider(model, "anthropic/test-model", server)
         await model.close()
         await connections.close()
 
@@ -80,12 +80,12 @@ async def anthropic(
 @asynccontextmanager
 async def responses(
     replies: Sequence[Reply], folder: Path, retry: RetryPolicy = ONCE, timeouts: Timeouts = PATIENT
-) -> AsyncGenerator[Way]:
+) -> AsyncGenerator[OpenedProvider]:
     connections = HttpPool()
     async with ModelServer(replies) as server:
         provider = HttpModel(ModelEndpoint(FAST, server.url, stored_key), ResponsesApi, connections, timeouts)
         model = RecoveringModel(ModelSource(provider), retry)
-        yield Way(model, "openai_compatible/test-model", server)
+        yield OpenedProvider(model, "openai_compatible/test-model", server)
         await model.close()
         await connections.close()
 
@@ -93,12 +93,12 @@ async def responses(
 @asynccontextmanager
 async def library(
     replies: Sequence[Reply], folder: Path, retry: RetryPolicy = ONCE, timeouts: Timeouts = PATIENT
-) -> AsyncGenerator[Way]:
+) -> AsyncGenerator[OpenedProvider]:
     process = warm_process()
     async with ModelServer(replies) as server:
         provider = LiteLLMModel(ModelEndpoint(LIBRARY, server.url, stored_key), process, timeouts)
         model = RecoveringModel(ModelSource(provider), retry)
-        yield Way(model, "openai/test-model", server)
+        yield OpenedProvider(model, "openai/test-model", server)
         await model.close()
         await process.close()
 
@@ -106,23 +106,23 @@ async def library(
 @asynccontextmanager
 async def scripted(
     replies: Sequence[Reply], folder: Path, retry: RetryPolicy = ONCE, timeouts: Timeouts = PATIENT
-) -> AsyncGenerator[Way]:
+) -> AsyncGenerator[OpenedProvider]:
     script: JsonObject = {"replies": [_entry(reply) for reply in replies]}
     (folder / "test-model.yaml").write_text(yaml.safe_dump(script))
     model = RecoveringModel(ModelSource(ScriptedModel(folder), estimates_usage=False), retry)
-    yield Way(model, "scripted/test-model", None)
+    yield OpenedProvider(model, "scripted/test-model", None)
     await model.close()
 
 
 @asynccontextmanager
 async def proxy(
     replies: Sequence[Reply], folder: Path, retry: RetryPolicy = ONCE, timeouts: Timeouts = PATIENT
-) -> AsyncGenerator[Way]:
+) -> AsyncGenerator[OpenedProvider]:
     connections = HttpPool()
     async with ModelServer(replies) as server, sharing(server.url.removesuffix("/v1"), folder, retry) as shared:
         endpoint = ModelEndpoint(shared.row, shared.url, shared.token)
         model = RecoveringModel(ModelSource(ProxyModel(endpoint, connections, timeouts)), retry)
-        yield Way(model, "proxy/ollama/test-model", server)
+        yield OpenedProvider(model, "proxy/ollama/test-model", server)
         await model.close()
         await connections.close()
 
@@ -130,17 +130,17 @@ async def proxy(
 @asynccontextmanager
 async def react(
     replies: Sequence[Reply], folder: Path, retry: RetryPolicy = ONCE, timeouts: Timeouts = PATIENT
-) -> AsyncGenerator[Way]:
+) -> AsyncGenerator[OpenedProvider]:
     """The XML form over aiohttp: the server sends what such a model writes."""
-    async with fast([_written(reply) for reply in replies], folder, retry, timeouts) as way:
-        yield Way(way.model, f"react/{way.model_id}", way.server)
+    async with fast([_written(reply) for reply in replies], folder, retry, timeouts) as provider:
+        yield OpenedProvider(provider.model, f"react/{provider.model_id}", provider.server)
 
 
 def _written(reply: Reply) -> Reply:
     assert len(reply.calls) <= 1, "such a model makes one call at a time"
     for call in reply.calls:
-        given = call.arguments if isinstance(call.arguments, str) else msgspec.json.encode(call.arguments).decode()
-        written = f"<name>{call.tool}</name>\n<parameters>\n{given}\n</parameters>"
+        arguments = call.arguments if isinstance(call.arguments, str) else msgspec.json.encode(call.arguments).decode()
+        written = f"<name>{call.tool}</name>\n<parameters>\n{arguments}\n</parameters>"
         text = f"{reply.text}\n\n<tool_code>\n{written}\n</tool_code>"
         return msgspec.structs.replace(reply, text=text, calls=())
     return reply

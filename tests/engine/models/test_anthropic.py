@@ -87,7 +87,7 @@ async def test_next_turn_returns_the_signature_and_marks_the_prompt_for_caching(
     await final(model, ModelRequest(NAME, "Be brief.", (*first.messages, reply, result), first.tools, first.options))
     body = server.bodies[1]
     mark = {"type": "ephemeral"}
-    said = [{"type": "text", "text": "a b"}]
+    result_content = [{"type": "text", "text": "a b"}]
     assert body["system"] == [{"type": "text", "text": "Be brief.", "cache_control": mark}]
     messages, tools = body["messages"], body["tools"]
     assert isinstance(messages, list)
@@ -106,7 +106,7 @@ async def test_next_turn_returns_the_signature_and_marks_the_prompt_for_caching(
         {
             "role": "user",
             "content": [
-                {"type": "tool_result", "tool_use_id": "toolu_1", "content": said, "cache_control": mark},
+                {"type": "tool_result", "tool_use_id": "toolu_1", "content": result_content, "cache_control": mark},
             ],
         },
     ]
@@ -196,7 +196,7 @@ def test_a_reply_that_does_not_stream_is_read_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "said", "kind"),
+    ("error", "failure_text", "kind"),
     [
         ("overloaded_error", "had an error of its own (529)", FailureKind.UNAVAILABLE),
         ("rate_limit_error", "limits how much", FailureKind.RATE_LIMITED),
@@ -204,11 +204,13 @@ def test_a_reply_that_does_not_stream_is_read_too() -> None:
         ("something_new", "had an error of its own (500)", FailureKind.UNAVAILABLE),
     ],
 )
-def test_an_error_in_the_stream_says_what_its_status_would_have_said(error: str, said: str, kind: FailureKind) -> None:
+def test_an_error_in_the_stream_says_what_its_status_would_have_said(
+    error: str, failure_text: str, kind: FailureKind
+) -> None:
     reader = MessageReader(ReplyBuilder(NAME), "Test")
     with pytest.raises(ProviderError) as raised:
         reader.read(msgspec.json.encode({"type": "error", "error": {"type": error, "message": "no"}}))
-    assert said in raised.value.failure.text
+    assert failure_text in raised.value.failure.text
     assert raised.value.failure.kind is kind
 
 
@@ -228,8 +230,8 @@ async def test_a_wrong_address_is_named(server: AnthropicServer) -> None:
     model = RecoveringModel(ModelSource(HttpModel(endpoint, MessagesApi, connections)), ONCE)
     message = await final(model, request_for(NAME))
     await connections.close()
-    said = "Anthropic does not know this model or address (404): 404: Not Found. "
-    assert message.error == f"{said}Check the model's name and the base URL."
+    explanation = "Anthropic does not know this model or address (404): 404: Not Found. "
+    assert message.error == f"{explanation}Check the model's name and the base URL."
 
 
 def body(name: str, options: ModelOptions, *messages: ModelMessage) -> JsonObject:

@@ -29,7 +29,7 @@ def body(*messages: ModelMessage, system: str = "", tools: tuple[ToolDefinition,
 
 def marked(value: JsonValue) -> list[int]:
     assert isinstance(value, list)
-    return [place for place, entry in enumerate(value) if "cache_control" in str(entry)]
+    return [index for index, entry in enumerate(value) if "cache_control" in str(entry)]
 
 
 def test_the_ends_of_the_last_two_turns_of_the_user_are_marked() -> None:

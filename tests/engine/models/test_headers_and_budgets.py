@@ -47,8 +47,10 @@ async def test_headers_go_with_each_request(model_id: str, path: str) -> None:
     ):
         assert [(await final(model, request_for(model_id))).text for _ in range(2)] == ["One.", "Two."]
         sent = [{name.lower(): value for name, value in request.headers.items()} for request in server.requests]
-    assert {(one["x-team"], one["user-agent"]) for one in sent} == {("blue", "my program")}
-    assert all("my-key-0123456789" in str(one) for one in sent)
+    assert {(request_headers["x-team"], request_headers["user-agent"]) for request_headers in sent} == {
+        ("blue", "my program")
+    }
+    assert all("my-key-0123456789" in str(request_headers) for request_headers in sent)
 
 
 async def test_headers_and_budgets_go_through_the_process_of_litellm() -> None:
@@ -98,15 +100,15 @@ async def test_a_header_with_a_key_takes_the_place_of_ours_and_is_shown_to_nobod
 
 
 @pytest.mark.parametrize(
-    ("headers", "told"),
+    ("headers", "reason"),
     [
         ({"X Team": "a"}, "The request header 'X Team' cannot be set"),
         ({"Content-Length": "3"}, "The request header 'Content-Length' cannot be set"),
         ({"X-Team": "a\r\nX-Other: b"}, "'X-Team' has characters that no header has"),
     ],
 )
-async def test_headers_that_cannot_be_sent_are_refused_at_once(headers: dict[str, str], told: str) -> None:
-    with pytest.raises(ConfigurationError, match=told):
+async def test_headers_that_cannot_be_sent_are_refused_at_once(headers: dict[str, str], reason: str) -> None:
+    with pytest.raises(ConfigurationError, match=reason):
         async with open_model("openai_compatible/x", api_base="http://127.0.0.1:9", headers=headers):
             pass
 
@@ -154,5 +156,7 @@ async def test_an_agent_asks_with_its_budget_until_a_level_is_set() -> None:
             agent.set_thinking_level("high")
         else:
             agent.set_thinking_budget(12_000)
-    given = [(one.options.thinking_level, one.options.thinking_budget) for one in stream.requests]
-    assert given == [("low", 3_000), ("high", None), ("high", 12_000)]
+    thinking_options = [
+        (request.options.thinking_level, request.options.thinking_budget) for request in stream.requests
+    ]
+    assert thinking_options == [("low", 3_000), ("high", None), ("high", 12_000)]

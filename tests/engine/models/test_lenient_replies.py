@@ -8,7 +8,7 @@ import pytest
 
 from errand.engine.core.messages import AssistantMessage, Text, Thinking, ToolCall
 from errand.protocol.base import JsonObject, JsonValue
-from tests.engine.models.providers import ONCE, OpenWay, anthropic, fast, responses
+from tests.engine.models.providers import ONCE, OpenProvider, anthropic, fast, responses
 from tests.support.model_replies import final, request_for
 from tests.support.model_server import Reply
 
@@ -36,10 +36,10 @@ def call(**fields: JsonValue) -> tuple[bytes, ...]:
     return chunk({"tool_calls": [piece | fields]}), chunk(None, "tool_calls"), DONE
 
 
-async def reply_to(open_way: OpenWay, folder: Path, *raw: bytes) -> AssistantMessage:
+async def reply_to(open_provider: OpenProvider, folder: Path, *raw: bytes) -> AssistantMessage:
     """The reply after one request: further ones would fail."""
-    async with open_way([Reply(raw=raw)], folder, ONCE) as way:
-        return await final(way.model, request_for(way.model_id))
+    async with open_provider([Reply(raw=raw)], folder, ONCE) as provider:
+        return await final(provider.model, request_for(provider.model_id))
 
 
 def in_pieces(raw: tuple[bytes, ...], length: int) -> tuple[bytes, ...]:
@@ -119,15 +119,15 @@ async def test_a_chat_completion_is_read_whatever_stands_beside_it(
 
 
 async def test_a_connection_that_breaks_after_the_end_of_the_answer_costs_nothing(tmp_path: Path) -> None:
-    async with fast([Reply(text="whole answer", piece_length=20, cut_after=3)], tmp_path, ONCE) as way:
-        message = await final(way.model, request_for(way.model_id))
+    async with fast([Reply(text="whole answer", piece_length=20, cut_after=3)], tmp_path, ONCE) as provider:
+        message = await final(provider.model, request_for(provider.model_id))
     assert (message.text, message.stop_reason, message.error) == ("whole answer", "stop", None)
 
 
 async def test_any_status_of_a_success_is_one(tmp_path: Path) -> None:
     body = json.dumps({"choices": [{"message": {"content": "whole answer"}, "finish_reason": "stop"}]})
-    async with fast([Reply(status=201, body=body)], tmp_path, ONCE) as way:
-        assert (await final(way.model, request_for(way.model_id))).text == "whole answer"
+    async with fast([Reply(status=201, body=body)], tmp_path, ONCE) as provider:
+        assert (await final(provider.model, request_for(provider.model_id))).text == "whole answer"
 
 
 CALLS: dict[str, tuple[bytes, ...]] = {
@@ -329,7 +329,7 @@ async def test_an_end_before_the_answer_is_no_stop(tmp_path: Path) -> None:
     incomplete = json.dumps({"status": "incomplete", "output": [OUTPUT]}).encode()
     announced = (SAY, chunk(None, "tool_calls"), DONE)
     replies = ((anthropic, paused), (responses, (incomplete,)), (fast, announced))
-    ends = [(await reply_to(open_way, tmp_path, *raw)).stop_reason for open_way, raw in replies]
+    ends = [(await reply_to(open_provider, tmp_path, *raw)).stop_reason for open_provider, raw in replies]
     assert ends == ["tool_use"] * 3
 
 

@@ -70,10 +70,10 @@ async def library(
 
 
 def _shown_by_the_system(pid: int) -> bytes:
-    shown = Path(f"/proc/{pid}/cmdline").read_bytes()
+    process_info = Path(f"/proc/{pid}/cmdline").read_bytes()
     with suppress(PermissionError):  # which shows nothing to others of the same user
-        shown += Path(f"/proc/{pid}/environ").read_bytes()
-    return shown
+        process_info += Path(f"/proc/{pid}/environ").read_bytes()
+    return process_info
 
 
 def gemini() -> Provider:
@@ -176,8 +176,8 @@ async def test_a_large_picture_reaches_the_provider_whole() -> None:
 async def test_refusal_is_quoted_as_the_provider_wrote_it() -> None:
     async with library([Reply(status=404, body='{"error": {"message": "no such model"}}')], row=gemini()) as opened:
         message = await final(opened.model, GEMINI)
-    said = "Google Gemini does not know this model or address (404): no such model. "
-    assert message.error == f"{said}Check the model's name and the base URL."
+    explanation = "Google Gemini does not know this model or address (404): no such model. "
+    assert message.error == f"{explanation}Check the model's name and the base URL."
 
 
 async def test_a_limit_of_gemini_is_kept_with_its_wait() -> None:
@@ -202,8 +202,8 @@ async def test_without_the_library_it_is_said_what_to_do(monkeypatch: pytest.Mon
     monkeypatch.delitem(sys.modules, "litellm", raising=False)  # tests of prices import it
     async with library([], LibraryProcess(), retry=QUICK) as opened:
         message = await final(opened.model, REQUEST)
-    said = "Test library is asked through the package litellm, which is not installed. Install Errand again."
-    assert message.error == said
+    explanation = "Test library is asked through the package litellm, which is not installed. Install Errand again."
+    assert message.error == explanation
 
 
 async def test_what_the_library_itself_says_is_not_shown() -> None:
@@ -236,9 +236,9 @@ async def test_the_proxy_and_the_authority_of_a_company_hold_and_no_key_is_shown
         ca_file[0] = str(network.ca_file)
         assert (await final(opened.model, GEMINI)).text == "Hello."
         if sys.platform == "linux":
-            shown = await asyncio.to_thread(_shown_by_the_system, opened.pid)
-            assert b"library_child" in shown
-            assert b"test-key-1234" not in shown
+            process_info = await asyncio.to_thread(_shown_by_the_system, opened.pid)
+            assert b"library_child" in process_info
+            assert b"test-key-1234" not in process_info
     assert refused.error == (
         f"No secure connection to Google Gemini at https://{HOST}/v1. Check the base URL. {CERTIFICATE_HELP}"
     )

@@ -100,11 +100,13 @@ def message_of(name: str, events: list[JsonValue]) -> AssistantMessage:
 @pytest.mark.parametrize("name", STREAMS)
 def test_a_side_field_with_any_value_changes_nothing_in_a_reply(name: str) -> None:
     events = events_of(name)
-    whole = message_of(name, events)
+    reference = message_of(name, events)
     changed = 0
     for at, event in enumerate(events):
         for variant in variants(event):
             message = message_of(name, [*events[:at], variant, *events[at + 1 :]])
-            assert (message.content, message.stop_reason) == (whole.content, whole.stop_reason), json.dumps(variant)
+            assert (message.content, message.stop_reason) == (reference.content, reference.stop_reason), json.dumps(
+                variant
+            )
             changed += 1
     assert changed > 100

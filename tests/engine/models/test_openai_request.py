@@ -30,9 +30,9 @@ OPENAI = next(row for row in providers.PROVIDERS if row.name == "openai")
 
 
 def sent(
-    request: ModelRequest, provider: Provider, kept: BeginningCache[ConvertedMessages] | None = None
+    request: ModelRequest, provider: Provider, cache: BeginningCache[ConvertedMessages] | None = None
 ) -> list[JsonValue]:
-    return msgspec.json.decode(chat_messages(request, provider, kept or BeginningCache()))
+    return msgspec.json.decode(chat_messages(request, provider, cache or BeginningCache()))
 
 
 def converted(*messages: ModelMessage, provider: str = "openai") -> list[JsonValue]:
@@ -145,17 +145,17 @@ def test_text_that_is_not_unicode_can_be_sent() -> None:
 
 
 def test_turns_before_the_last_one_are_converted_once() -> None:
-    kept: BeginningCache[ConvertedMessages] = BeginningCache()
+    cache: BeginningCache[ConvertedMessages] = BeginningCache()
     call = AssistantMessage((Text("I look."), ToolCall("1", "shell", {"command": "true"})), "tool_use")
     turn = (user_text("go"), call, ToolResultMessage("1", "shell", (Text("done"),)))
-    unanswered = sent(ModelRequest("openai/x", "", turn[:2]), OPENAI, kept)
-    whole = sent(ModelRequest("openai/x", "", turn), OPENAI, kept)
-    assert unanswered[-1] != whole[-1]
+    unanswered = sent(ModelRequest("openai/x", "", turn[:2]), OPENAI, cache)
+    complete = sent(ModelRequest("openai/x", "", turn), OPENAI, cache)
+    assert unanswered[-1] != complete[-1]
     more = (*turn, AssistantMessage((Text("So."),)), user_text("and?"))
-    first = sent(ModelRequest("openai/x", "", more), OPENAI, kept)
-    second = sent(ModelRequest("openai/x", "", (*more, AssistantMessage((Text("Well."),)))), OPENAI, kept)
-    assert first[:3] == second[:3] == whole
-    count, beginning = kept.find(more) or (0, None)
+    first = sent(ModelRequest("openai/x", "", more), OPENAI, cache)
+    second = sent(ModelRequest("openai/x", "", (*more, AssistantMessage((Text("Well."),)))), OPENAI, cache)
+    assert first[:3] == second[:3] == complete
+    count, beginning = cache.find(more) or (0, None)
     assert count == len(more)
     assert beginning is not None
     assert bytes(beginning.to_json()) == msgspec.json.encode(first)
@@ -180,19 +180,19 @@ def test_a_request_is_the_same_whatever_was_sent_before() -> None:
         AssistantMessage((call,), "tool_use"),
         AssistantMessage((Text("That is all."),)),
     )
-    kept: BeginningCache[ConvertedMessages] = BeginningCache()
-    whole = [conversation[:length] for length in range(1, len(conversation) + 1)]
+    cache: BeginningCache[ConvertedMessages] = BeginningCache()
+    prefixes = [conversation[:length] for length in range(1, len(conversation) + 1)]
     without = [(*conversation[:at], *conversation[at + 1 :]) for at in range(len(conversation))]
-    for messages in (*whole, *without, *reversed(whole)):
+    for messages in (*prefixes, *without, *reversed(prefixes)):
         for prompt in ("", "Be brief."):
             request = ModelRequest("openai/x", prompt, messages)
-            assert sent(request, OPENAI, kept) == sent(request, OPENAI)
+            assert sent(request, OPENAI, cache) == sent(request, OPENAI)
 
 
 def test_what_was_converted_does_not_keep_a_conversation() -> None:
-    kept: BeginningCache[ConvertedMessages] = BeginningCache()
+    cache: BeginningCache[ConvertedMessages] = BeginningCache()
     messages = (user_text("go"), AssistantMessage((Text("a"),)), user_text("and?"), AssistantMessage((Text("b"),)))
-    chat_messages(ModelRequest("openai/x", "", messages), OPENAI, kept)
+    chat_messages(ModelRequest("openai/x", "", messages), OPENAI, cache)
     first = ref(messages[1])
     del messages
     gc.collect()

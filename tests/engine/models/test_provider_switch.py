@@ -29,7 +29,9 @@ from tests.support.provider_servers import calls_of, entries_of, text_in
 ROWS = tuple(row for row in PROVIDERS if row.kind in ("openai_compatible", "litellm"))
 ANTHROPIC = next(row for row in PROVIDERS if row.kind == "anthropic")
 EVERY = (*ROWS, ANTHROPIC)
-PAIRS = [pytest.param(one, other, id=f"{one.name}-{other.name}") for one, other in itertools.product(EVERY, ROWS)]
+PAIRS = [
+    pytest.param(source, other, id=f"{source.name}-{other.name}") for source, other in itertools.product(EVERY, ROWS)
+]
 # In each provider's format; the last ones are from servers that restart counting in each reply.
 IDS = {
     "anthropic": ("toolu_01A09q90qw90lq917835lq9", "toolu_01B09q90qw90lq917835lq9"),
@@ -43,20 +45,20 @@ PICTURE = Image("image/png", "AAAA")
 def history(row: Provider) -> tuple[ModelMessage, ...]:
     """Reasoning, parallel calls, pictures, the same ids again, a failed reply, a cut one, a call without a result."""
     model = f"{row.name}/model"
-    one, two = IDS.get(row.name, ("call_0", "call_1"))
-    calls = (ToolCall(one, "shell", {"command": "ls"}), ToolCall(two, "mcp.look", {}))
+    first_id, second_id = IDS.get(row.name, ("call_0", "call_1"))
+    calls = (ToolCall(first_id, "shell", {"command": "ls"}), ToolCall(second_id, "mcp.look", {}))
     return (
         UserMessage((Text("what is it?"), PICTURE)),
         AssistantMessage((Thinking("I look.", "PROOF"), Text("Looking."), *calls), "tool_use", model=model),
-        ToolResultMessage(two, "mcp.look", (PICTURE,)),
-        ToolResultMessage(one, "shell", (Text("a b"),)),
+        ToolResultMessage(second_id, "mcp.look", (PICTURE,)),
+        ToolResultMessage(first_id, "shell", (Text("a b"),)),
         AssistantMessage((Thinking("Again."), *calls), "tool_use", model=model),
-        ToolResultMessage(one, "shell", (Text("a b"),)),
-        ToolResultMessage(two, "mcp.look", (Text("a cat"),)),
+        ToolResultMessage(first_id, "shell", (Text("a b"),)),
+        ToolResultMessage(second_id, "mcp.look", (Text("a cat"),)),
         AssistantMessage((Text("half a th"), ToolCall("cut", "shell", {})), "aborted", "Request was aborted", model),
         AssistantMessage((ToolCall("broken", "shell", {}),), "error", "the connection broke off", model),
         user_text("go on"),
-        AssistantMessage((ToolCall(two, "shell", {}, invalid='{"x'),), "tool_use", model=model),
+        AssistantMessage((ToolCall(second_id, "shell", {}, invalid='{"x'),), "tool_use", model=model),
         user_text("never mind"),
     )
 
@@ -69,24 +71,24 @@ def decoded(messages: msgspec.Raw) -> list[JsonObject]:
     return msgspec.json.decode(messages, type=list[JsonObject])
 
 
-@pytest.mark.parametrize(("one", "other"), PAIRS)
-def test_every_call_has_one_result_under_an_id_valid_for_the_provider(one: Provider, other: Provider) -> None:
-    entries = sent(other, history(one))
+@pytest.mark.parametrize(("source", "other"), PAIRS)
+def test_every_call_has_one_result_under_an_id_valid_for_the_provider(source: Provider, other: Provider) -> None:
+    entries = sent(other, history(source))
     ids = [call_id for entry in entries for call_id in calls_of(entry)]
     results = [entry["tool_call_id"] for entry in entries if entry["role"] == "tool"]
     assert len(ids) == len(set(ids)) == 5
     assert sorted(map(str, results)) == sorted(ids)
     form = FORMS[other.call_ids]
-    own = set(IDS["gemini"]) if one.name == other.name == "gemini" else set[str]()
+    own = set(IDS["gemini"]) if source.name == other.name == "gemini" else set[str]()
     assert [call_id for call_id in ids if not re.fullmatch(form, call_id) and not _is_of(call_id, own)] == []
     names = re.findall(r'"name": ?"([^"]*)"', text_in(entries))
     assert [name for name in names if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name)] == []
 
 
-@pytest.mark.parametrize(("one", "other"), PAIRS)
-def test_results_directly_follow_the_calls_of_their_batch(one: Provider, other: Provider) -> None:
+@pytest.mark.parametrize(("source", "other"), PAIRS)
+def test_results_directly_follow_the_calls_of_their_batch(source: Provider, other: Provider) -> None:
     open_calls: set[str] = set()
-    for entry in sent(other, history(one)):
+    for entry in sent(other, history(source)):
         if entry["role"] == "tool":
             assert entry["tool_call_id"] in open_calls
             open_calls.discard(str(entry["tool_call_id"]))
@@ -95,12 +97,12 @@ def test_results_directly_follow_the_calls_of_their_batch(one: Provider, other: 
             open_calls = set(calls_of(entry))
 
 
-@pytest.mark.parametrize(("one", "other"), PAIRS)
-def test_no_two_messages_of_the_user_follow_each_other(one: Provider, other: Provider) -> None:
-    stopped = AssistantMessage((), "aborted", "Request was aborted", f"{one.name}/model")
+@pytest.mark.parametrize(("source", "other"), PAIRS)
+def test_no_two_messages_of_the_user_follow_each_other(source: Provider, other: Provider) -> None:
+    stopped = AssistantMessage((), "aborted", "Request was aborted", f"{source.name}/model")
     picture = UserMessage((Text("and this?"), PICTURE))
     more = (user_text("again"), stopped, user_text("once more"), picture, user_text("well?"))
-    for messages in (more, (*history(one), *more), (*history(one)[:4], *more)):
+    for messages in (more, (*history(source), *more), (*history(source)[:4], *more)):
         for entries in (sent(other, messages), sent(other, to_text_history(messages))):
             roles = [str(entry["role"]) for entry in entries]
             assert ("user", "user") not in itertools.pairwise(roles)
@@ -116,9 +118,9 @@ def test_messages_in_a_row_are_joined_with_their_pictures() -> None:
     assert sent(row, messages)[1:] == [{"role": "user", "content": [*texts[:2], picture, texts[2]]}]
 
 
-@pytest.mark.parametrize(("one", "other"), PAIRS)
-def test_no_text_is_lost_and_signatures_go_to_no_other_model(one: Provider, other: Provider) -> None:
-    text = text_in(sent(other, history(one)))
+@pytest.mark.parametrize(("source", "other"), PAIRS)
+def test_no_text_is_lost_and_signatures_go_to_no_other_model(source: Provider, other: Provider) -> None:
+    text = text_in(sent(other, history(source)))
     assert [
         word for word in ("what is it?", "Looking.", "a b", "a cat", "half a th", "go on") if word not in text
     ] == []
@@ -128,22 +130,22 @@ def test_no_text_is_lost_and_signatures_go_to_no_other_model(one: Provider, othe
     assert ("I look." in text) == bool(other.reasoning_field)
 
 
-@pytest.mark.parametrize("one", EVERY, ids=lambda row: row.name)
-def test_anthropic_gets_turns_that_alternate_with_each_result_right_after_its_call(one: Provider) -> None:
-    request = ModelRequest("anthropic/model", "Be brief.", history(one))
+@pytest.mark.parametrize("source", EVERY, ids=lambda row: row.name)
+def test_anthropic_gets_turns_that_alternate_with_each_result_right_after_its_call(source: Provider) -> None:
+    request = ModelRequest("anthropic/model", "Be brief.", history(source))
     turns = messages_with_marks(request, ANTHROPIC, thinks=True)
     text = msgspec.json.encode(turns).decode()
     roles, contents = zip(*((turn["role"], blocks_of(turn)) for turn in entries_of(turns)), strict=True)
     assert roles == ("user", "assistant") * (len(roles) // 2) + ("user",)
-    for role, said, answer in zip(roles, contents, contents[1:], strict=False):
-        calls = [block["id"] for block in said if block["type"] == "tool_use"]
-        given = [block["tool_use_id"] for block in answer if block["type"] == "tool_result"]
-        assert sorted(map(str, calls)) == sorted(map(str, given)) if role == "assistant" else calls == []
+    for role, blocks, answer in zip(roles, contents, contents[1:], strict=False):
+        calls = [block["id"] for block in blocks if block["type"] == "tool_use"]
+        result_ids = [block["tool_use_id"] for block in answer if block["type"] == "tool_result"]
+        assert sorted(map(str, calls)) == sorted(map(str, result_ids)) if role == "assistant" else calls == []
     assert [
         word for word in ("what is it?", "Looking.", "a b", "a cat", "half a th", "go on") if word not in text
     ] == []
     assert (text.count("image/png"), text.count("cache_control"), "broke off" in text) == (2, 2, False)
-    is_own = one is ANTHROPIC
+    is_own = source is ANTHROPIC
     assert ("PROOF" in text, "I look." in text, "Again." in text) == (is_own, is_own, False)
 
 
@@ -185,16 +187,16 @@ def test_result_without_its_call_is_sent_as_text() -> None:
 
 
 def test_ids_stay_the_same_from_turn_to_turn_so_that_the_prompt_can_be_cached() -> None:
-    for one, other in itertools.product(ROWS, repeat=2):
-        whole = history(one)
-        kept: BeginningCache[ConvertedMessages] = BeginningCache()
+    for source, other in itertools.product(ROWS, repeat=2):
+        messages = history(source)
+        cache: BeginningCache[ConvertedMessages] = BeginningCache()
         before: list[JsonObject] = []
         for length in (4, 7, 10, 12):
-            request = ModelRequest(f"{other.name}/model", "", whole[:length])
-            now = decoded(chat_messages(request, other, kept))
+            request = ModelRequest(f"{other.name}/model", "", messages[:length])
+            now = decoded(chat_messages(request, other, cache))
             assert now[: len(before)] == before
             before = now
 
 
 def _is_of(call_id: str, own: set[str]) -> bool:
-    return any(call_id.startswith(given) for given in own)
+    return any(call_id.startswith(own_id) for own_id in own)

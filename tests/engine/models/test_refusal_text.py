@@ -9,7 +9,7 @@ import pytest
 from errand.engine.core.messages import user_text
 from errand.engine.models.base import ModelRequest, ReplyEnd
 from errand.engine.models.failures import FailureKind, failure_from_response
-from tests.engine.models.providers import ONCE, OpenWay, anthropic, fast, responses
+from tests.engine.models.providers import ONCE, OpenProvider, anthropic, fast, responses
 from tests.support.model_replies import collect
 from tests.support.model_server import Reply
 
@@ -48,14 +48,14 @@ def test_the_refusal_of_a_provider_inside_that_of_a_gateway_is_read() -> None:
     assert failure_from_response("Gateway", 400, {}, body.encode()).kind is FailureKind.TOO_LONG
 
 
-async def end_of(open_way: OpenWay, folder: Path, status: int, text: str) -> ReplyEnd:
-    async with open_way([Reply(status=status, error=text)], folder, ONCE) as way:
-        end = (await collect(way.model, ModelRequest(way.model_id, "", REQUEST.messages)))[-1]
+async def end_of(open_provider: OpenProvider, folder: Path, status: int, text: str) -> ReplyEnd:
+    async with open_provider([Reply(status=status, error=text)], folder, ONCE) as provider:
+        end = (await collect(provider.model, ModelRequest(provider.model_id, "", REQUEST.messages)))[-1]
     assert isinstance(end, ReplyEnd)
     return end
 
 
-@pytest.mark.parametrize("open_way", [fast, anthropic, responses])
+@pytest.mark.parametrize("open_provider", [fast, anthropic, responses])
 @pytest.mark.parametrize(
     ("status", "text"),
     [
@@ -67,9 +67,9 @@ async def end_of(open_way: OpenWay, folder: Path, status: int, text: str) -> Rep
     ],
 )
 async def test_numbers_near_the_size_of_the_request_tell_that_it_is_too_long(
-    open_way: OpenWay, tmp_path: Path, status: int, text: str
+    open_provider: OpenProvider, tmp_path: Path, status: int, text: str
 ) -> None:
-    end = await end_of(open_way, tmp_path, status, text)
+    end = await end_of(open_provider, tmp_path, status, text)
     assert (end.failure, end.retry_later) == (FailureKind.TOO_LONG, None)
 
 
@@ -96,7 +96,7 @@ async def test_a_rate_limit_of_zero_is_not_waited_for(tmp_path: Path) -> None:
 
 async def test_an_error_in_a_stream_tells_it_too(tmp_path: Path) -> None:
     error = json.dumps({"error": {"message": "Prompt has 300000 tokens, which exceeds the maximum of 262144"}})
-    async with fast([Reply(raw=(f"data: {error}\n\n".encode(),))], tmp_path, ONCE) as way:
-        end = (await collect(way.model, ModelRequest(way.model_id, "", REQUEST.messages)))[-1]
+    async with fast([Reply(raw=(f"data: {error}\n\n".encode(),))], tmp_path, ONCE) as provider:
+        end = (await collect(provider.model, ModelRequest(provider.model_id, "", REQUEST.messages)))[-1]
     assert isinstance(end, ReplyEnd)
     assert end.failure is FailureKind.TOO_LONG

@@ -122,11 +122,11 @@ async def test_reasoning_goes_back_before_the_calls_that_it_led_to(connections: 
 
 
 def test_reasoning_goes_neither_to_another_model_nor_without_what_it_led_to() -> None:
-    whole = AssistantMessage((Thinking("hm", "reasoning:rs_1:AAAA"), Text("Hello.")), model=NAME)
+    reply = AssistantMessage((Thinking("hm", "reasoning:rs_1:AAAA"), Text("Hello.")), model=NAME)
     bare = AssistantMessage((Text("Half"), Thinking("hm", "reasoning:rs_2:BBBB")), "aborted", "stopped", NAME)
     foreign = AssistantMessage((Thinking("hm", "PROOF"), Text("Hello.")), model=NAME)
-    assert kinds(NAME, user_text("1"), whole, user_text("2")) == ["user", "reasoning", "assistant", "user"]
-    assert kinds("openai/gpt-5.5", user_text("1"), whole, user_text("2")) == ["user", "assistant", "user"]
+    assert kinds(NAME, user_text("1"), reply, user_text("2")) == ["user", "reasoning", "assistant", "user"]
+    assert kinds("openai/gpt-5.5", user_text("1"), reply, user_text("2")) == ["user", "assistant", "user"]
     assert kinds(NAME, user_text("1"), bare, user_text("2")) == ["user", "assistant", "user"]
     assert kinds(NAME, user_text("1"), foreign, user_text("2")) == ["user", "assistant", "user"]
 
@@ -172,8 +172,8 @@ async def test_an_account_that_gets_no_summaries_is_asked_without(connections: H
     refused = "Your organization must be verified to generate reasoning summaries. Please go to: https://platform…"
     async with ModelServer([Reply(status=400, error=refused), Reply(text="Hi."), Reply(text="Ho.")]) as server:
         model = model_at(server, connections)
-        said = [(await final(model, thinking_request())).text for _ in range(2)]
-    assert said == ["Hi.", "Ho."]
+        texts = [(await final(model, thinking_request())).text for _ in range(2)]
+    assert texts == ["Hi.", "Ho."]
     first, second, third = (request.body["reasoning"] for request in server.requests)
     assert (first, second, third) == ({"effort": "low", "summary": "auto"}, {"effort": "low"}, {"effort": "low"})
 
@@ -184,14 +184,14 @@ async def test_thoughts_of_another_account_are_left_out_when_they_are_refused(co
     async with ModelServer([Reply(status=400, error=refused), Reply(text="Hi.")]) as server:
         message = await final(model_at(server, connections), thinking_request(reply, user_text("and now?")))
     assert message.text == "Hi."
-    assert [[one.get("type", "said") for one in request.messages] for request in server.requests] == [
+    assert [[sent_message.get("type", "said") for sent_message in request.messages] for request in server.requests] == [
         ["said", "reasoning", "said", "said"],
         ["said", "said", "said"],
     ]
 
 
 @pytest.mark.parametrize(
-    ("error", "said", "kind", "wait"),
+    ("error", "failure_text", "kind", "wait"),
     [
         ({"code": "server_error", "message": "no"}, "had an error of its own (500)", FailureKind.UNAVAILABLE, None),
         (
@@ -207,13 +207,13 @@ async def test_thoughts_of_another_account_are_left_out_when_they_are_refused(co
         (None, "could not finish the reply", FailureKind.UNAVAILABLE, None),
     ],
 )
-def test_a_failed_response_says_why(error: JsonValue, said: str, kind: FailureKind, wait: float | None) -> None:
+def test_a_failed_response_says_why(error: JsonValue, failure_text: str, kind: FailureKind, wait: float | None) -> None:
     failed: JsonObject = {"response": {"status": "failed", "error": error, "output": []}}
     for event in ({"type": "response.failed", **failed}, {"type": "error", "error": error}):
         with pytest.raises(ProviderError) as raised:
             ResponseReader(ReplyBuilder(NAME), "Test").read(msgspec.json.encode(event))
         failure = raised.value.failure
-        assert said in failure.text
+        assert failure_text in failure.text
         assert (failure.kind, failure.retry_after_s) == (kind, wait)
 
 
@@ -239,7 +239,7 @@ def test_a_refusal_of_the_model_is_its_text() -> None:
 
 
 def test_a_reply_that_does_not_stream_is_read_too() -> None:
-    whole: JsonObject = {
+    response: JsonObject = {
         "object": "response",
         "status": "completed",
         "output": [
@@ -249,7 +249,7 @@ def test_a_reply_that_does_not_stream_is_read_too() -> None:
         ],
         "usage": {"input_tokens": 3, "output_tokens": 4},
     }
-    message = read(whole)
+    message = read(response)
     assert message.content == (
         Thinking("", f"reasoning:rs_1:{SECRET}"),
         Text("Hello."),

@@ -177,7 +177,7 @@ async def played(name: str, model_id: str, piece: int) -> AssistantMessage:
 
 
 def without_side_fields(message: AssistantMessage) -> AssistantMessage:
-    """What is kept to be sent back names the port of the server."""
+    """Remove the stored side fields: they name the port of the server."""
     blocks = (
         Thinking(block.text) if isinstance(block, Thinking) and block.signature.startswith("chat:") else block
         for block in message.content
@@ -214,12 +214,12 @@ def test_stream_split_at_any_byte_gives_the_same_events(stream: Stream) -> None:
     body = stream.body
     kind = MessageReader if stream in MESSAGES else ResponseReader if stream in RESPONSES else ChunkReader
     reader = kind(ReplyBuilder(stream.model), "Test")
-    whole = _events_of(body)
-    for event in whole:
+    expected_events = _events_of(body)
+    for event in expected_events:
         reader.read(event.data, event.name)
     assert last_of(reader.end()) == stream.message
     for cut in range(len(body)):
-        assert _events_of(body[:cut], body[cut:]) == whole
+        assert _events_of(body[:cut], body[cut:]) == expected_events
 
 
 async def test_error_in_the_middle_of_a_stream_keeps_received_content() -> None:

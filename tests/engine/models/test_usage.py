@@ -18,19 +18,19 @@ from errand.engine.models.openai.model import ChatCompletions
 from errand.engine.models.recovery.driver import RecoveringModel
 from errand.engine.models.recovery.source import ModelSource
 from errand.protocol.base import JsonObject
-from tests.engine.models.providers import ONCE, QUICK, OpenWay, fast, proxy, stored_key
+from tests.engine.models.providers import ONCE, QUICK, OpenProvider, fast, proxy, stored_key
 from tests.support.model_replies import final, request_for
 from tests.support.model_server import ModelServer, Reply
 
 TEXT = "one two three four five six "  # 28 characters
-WAYS = [pytest.param(fast, id="direct"), pytest.param(proxy, id="through another machine")]
+PROVIDER_OPENERS = [pytest.param(fast, id="direct"), pytest.param(proxy, id="through another machine")]
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("open_provider", PROVIDER_OPENERS)
 async def test_usage_of_a_broken_reply_is_estimated_and_added_to_that_of_the_retry(
-    tmp_path: Path, way: OpenWay
+    tmp_path: Path, open_provider: OpenProvider
 ) -> None:
-    async with way([Reply(text=TEXT, cut_after=4), Reply(text="Done.")], tmp_path, QUICK) as opened:
+    async with open_provider([Reply(text=TEXT, cut_after=4), Reply(text="Done.")], tmp_path, QUICK) as opened:
         usage = (await final(opened.model, request_for(opened.model_id))).usage
     # 24 characters came in three pieces; nothing of the request is left out.
     assert (usage.output_tokens, usage.estimated) == (20 + 6, True)
@@ -75,18 +75,18 @@ async def test_usage_and_cost_of_a_stopped_reply_are_estimated() -> None:
 
 
 async def test_refused_request_has_no_usage(tmp_path: Path) -> None:
-    async with fast([Reply(status=401, error="no")], tmp_path) as way:
-        assert (await final(way.model, request_for(way.model_id))).usage == Usage()
+    async with fast([Reply(status=401, error="no")], tmp_path) as provider:
+        assert (await final(provider.model, request_for(provider.model_id))).usage == Usage()
 
 
 async def test_usage_is_estimated_if_the_server_reports_none(tmp_path: Path) -> None:
-    async with fast([Reply(text=TEXT, usage=(0, 0))], tmp_path) as way:
-        usage = (await final(way.model, request_for(way.model_id))).usage
+    async with fast([Reply(text=TEXT, usage=(0, 0))], tmp_path) as provider:
+        usage = (await final(provider.model, request_for(provider.model_id))).usage
     assert (usage.output_tokens, usage.estimated) == (7, True)
 
 
 @pytest.mark.parametrize(
-    ("told", "output"),
+    ("reported", "output"),
     [
         ({"prompt_tokens": 32, "completion_tokens": 9, "total_tokens": 135}, 103),  # xAI: separate from the completion
         ({"prompt_tokens": 32, "completion_tokens": 103, "total_tokens": 135}, 103),  # OpenAI: included in it
@@ -94,14 +94,14 @@ async def test_usage_is_estimated_if_the_server_reports_none(tmp_path: Path) -> 
     ],
 )
 async def test_separately_reported_reasoning_tokens_are_counted_once(
-    tmp_path: Path, told: dict[str, int], output: int
+    tmp_path: Path, reported: dict[str, int], output: int
 ) -> None:
-    usage: JsonObject = {**told, "completion_tokens_details": {"reasoning_tokens": 94}}
+    usage: JsonObject = {**reported, "completion_tokens_details": {"reasoning_tokens": 94}}
     chunks: tuple[JsonObject, ...] = (
         {"choices": [{"index": 0, "delta": {"content": "Hi"}, "finish_reason": "stop"}]},
         {"choices": [], "usage": usage},
     )
     raw = tuple(b"data: " + msgspec.json.encode(chunk) + b"\n\n" for chunk in chunks)
-    async with fast([Reply(raw=(*raw, b"data: [DONE]\n\n"))], tmp_path) as way:
-        counted = (await final(way.model, request_for(way.model_id))).usage
+    async with fast([Reply(raw=(*raw, b"data: [DONE]\n\n"))], tmp_path) as provider:
+        counted = (await final(provider.model, request_for(provider.model_id))).usage
     assert replace(counted, cost_usd=0.0) == Usage(32, output)

@@ -39,8 +39,8 @@ RULES = AddressRules(
     ],
 )
 def test_an_address_is_judged_by_what_a_browser_would_open(verdict: str, urls: str) -> None:
-    found = {url: judge_address(url, RULES).verdict for url in urls.split()}
-    assert found == dict.fromkeys(found, verdict)
+    verdicts = {url: judge_address(url, RULES).verdict for url in urls.split()}
+    assert verdicts == dict.fromkeys(verdicts, verdict)
 
 
 def test_the_address_that_was_judged_is_the_one_to_open() -> None:

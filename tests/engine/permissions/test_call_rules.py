@@ -23,8 +23,8 @@ def problem(call: GrantedCall, decision: GrantDecision = "allow", tool: str = ""
 
 def verdict(url: str, *granted: GrantedCall, denied: tuple[GrantedCall, ...] = ()) -> str:
     access = Access("read", url, address=url, operation="open")
-    found = decide(access, NOWHERE, "ask", frozenset(granted), NOWHERE.parent / "data", denied=frozenset(denied))
-    return found.verdict
+    decision = decide(access, NOWHERE, "ask", frozenset(granted), NOWHERE.parent / "data", denied=frozenset(denied))
+    return decision.verdict
 
 
 HOSTS = ("example.org", "*.example.org", "example.org:8443", "example.org:443", "192.0.2.1", "[2001:db8::1]:8080")
@@ -103,8 +103,8 @@ def test_a_denial_of_code_covers_code_outside_the_sandbox_and_on_pages() -> None
         Access("run", "Run", code="1", language="python"),
         Access("run", "Evaluate", code="1", language="javascript", operation="evaluate", address="http://localhost/"),
     ):
-        found = decide(access, NOWHERE, "all", frozenset(), NOWHERE.parent / "data", denied=denied)
-        assert (found.verdict, found.reason) == ("deny", "you denied running code")
+        decision = decide(access, NOWHERE, "all", frozenset(), NOWHERE.parent / "data", denied=denied)
+        assert (decision.verdict, decision.reason) == ("deny", "you denied running code")
 
 
 def test_address_of_a_page_decides_about_a_script_in_it_and_no_allowance_of_code() -> None:

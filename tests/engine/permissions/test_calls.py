@@ -45,8 +45,8 @@ def test_an_allowed_host_covers_neither_others_nor_those_that_look_like_it(tmp_p
 
 def test_a_denied_host_stays_closed_in_every_mode(tmp_path: Path) -> None:
     denied = (GrantedCall(host="example.org"),)
-    found = _decided(_page("https://sub.example.org/"), tmp_path, denied=denied, approve="all")
-    assert (found.verdict, found.reason) == ("deny", "you denied sub.example.org")
+    decision = _decided(_page("https://sub.example.org/"), tmp_path, denied=denied, approve="all")
+    assert (decision.verdict, decision.reason) == ("deny", "you denied sub.example.org")
 
 
 def test_plan_mode_opens_pages_and_changes_none(tmp_path: Path) -> None:
@@ -75,8 +75,8 @@ def test_code_asks_until_it_or_all_code_is_allowed(tmp_path: Path) -> None:
 
 def test_code_outside_a_sandbox_is_dangerous_and_never_allowed_by_a_rule(tmp_path: Path) -> None:
     bare = Access("run", "Run code", code="print(1)", language="python", content="a")
-    found = _decided(bare, tmp_path, GrantedCall(operation="code"))
-    assert (found.verdict, found.risk) == ("ask", "high")
+    decision = _decided(bare, tmp_path, GrantedCall(operation="code"))
+    assert (decision.verdict, decision.risk) == ("ask", "high")
 
 
 def test_each_offer_for_a_call_would_allow_it(tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_each_offer_for_a_call_would_allow_it(tmp_path: Path) -> None:
         (replace(_CODE, address="https://example.org/", operation="evaluate"), ["host"]),
     ):
         decision = _decided(access, tmp_path)
-        offers = offers_for(access, decision, str(tmp_path), lambda one, calls: _decided(one, tmp_path, *calls))
+        offers = offers_for(access, decision, str(tmp_path), lambda judged, calls: _decided(judged, tmp_path, *calls))
         assert [offer.kind for offer in offers] == kinds
 
 

@@ -59,24 +59,24 @@ def verdict(line: str) -> str:
     return judge(line).finding.verdict
 
 
-def line_of(words: tuple[str, ...]) -> str:
-    return " ".join(map(quote, words))
+def line_of(argv: tuple[str, ...]) -> str:
+    return " ".join(map(quote, argv))
 
 
-@pytest.mark.parametrize("words", ALLOWED, ids=line_of)
-def test_an_allowed_command_with_anything_hostile_around_it_is_not_allowed(words: tuple[str, ...]) -> None:
-    line = line_of(words)
+@pytest.mark.parametrize("argv", ALLOWED, ids=line_of)
+def test_an_allowed_command_with_anything_hostile_around_it_is_not_allowed(argv: tuple[str, ...]) -> None:
+    line = line_of(argv)
     assert verdict(line) == "allow"
     around = [f"{line}{suffix}" for suffix in HOSTILE_SUFFIXES] + [f"{prefix}{line}" for prefix in HOSTILE_PREFIXES]
     around += [wrapping.format(quote(line)) for wrapping in WRAPPINGS]
-    assert [one for one in around if verdict(one) == "allow"] == []
+    assert [variant for variant in around if verdict(variant) == "allow"] == []
 
 
 @st.composite
 def quotings(draw: st.DrawFn) -> tuple[str, str]:
     """The same words, written in two ways."""
-    words = draw(st.sampled_from([*ALLOWED, ("rm", "-rf", "/"), ("cat", "../x"), ("rm", "notes"), ("cat", "/etc/x")]))
-    return line_of(words), draw(st.sampled_from([" ", "  ", "\t"])).join(draw(_quoted(word)) for word in words)
+    argv = draw(st.sampled_from([*ALLOWED, ("rm", "-rf", "/"), ("cat", "../x"), ("rm", "notes"), ("cat", "/etc/x")]))
+    return line_of(argv), draw(st.sampled_from([" ", "  ", "\t"])).join(draw(_quoted(word)) for word in argv)
 
 
 @st.composite
@@ -216,7 +216,7 @@ def test_bash_runs_the_words_that_were_judged(recorded_programs: Path, parts: li
 @given(
     loops()
     | st.lists(st.sampled_from([*_PATTERNS, *_ODD_PATTERNS]), min_size=1, max_size=3).map(
-        lambda found: f"ls {' '.join(found)}"
+        lambda patterns: f"ls {' '.join(patterns)}"
     )
 )
 @example('for f in *.txt; do cat "$f" | wc -l; done | wc -l')
@@ -226,7 +226,7 @@ def test_bash_finds_the_files_that_were_judged(recorded_programs: Path, line: st
 
 
 def _check_runs(recorded_programs: Path, line: str) -> None:
-    """For an allowed line, bash starts no program but those that were judged, with just these words."""
+    """Check that bash starts only the programs that were judged, with the same arguments, if the line is allowed."""
     work, log = recorded_programs / "work", recorded_programs / "log"
     context = CommandContext(FolderLayout(str(work), HOME, closed_by_default(HOME)), str(work))
     decided = judge_command(line, context)
@@ -234,8 +234,8 @@ def _check_runs(recorded_programs: Path, line: str) -> None:
         return
     log.write_bytes(b"")
     environment = {"PATH": str(recorded_programs / "bin"), "HOME": HOME}
-    words = ["/bin/bash", "--noprofile", "--norc", "-c", line]
-    subprocess.run(words, cwd=work, env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    command = ["/bin/bash", "--noprofile", "--norc", "-c", line]
+    subprocess.run(command, cwd=work, env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=False)
     started = [tuple(run.decode().split("\0")) for run in log.read_bytes().split(b"\0\1\0") if run]
     assert [run for run in started if run not in decided.runs] == []
     assert sorted(entry.name for entry in work.iterdir()) == sorted([*FILES, "src", "away"])

@@ -156,8 +156,8 @@ def test_a_grant_allows_nothing_in_plan_mode(tmp_path: Path) -> None:
     folder = str(tmp_path / "project")
     run = GrantedCall(operation="run", command="touch made", working_dir=folder)
     make = GrantedCall(operation="create_dir", path=f"{folder}/new")
-    made = Access("write", "Make", writes=(Path(f"{folder}/new"),), operation="create_dir")
-    for access, grant in ((command("touch made", tmp_path), run), (made, make)):
+    creation = Access("write", "Make", writes=(Path(f"{folder}/new"),), operation="create_dir")
+    for access, grant in ((command("touch made", tmp_path), run), (creation, make)):
         assert judged(access, "ask", tmp_path, (grant,)).verdict == "allow"
         denied = judged(access, "plan", tmp_path, (grant,))
         assert denied.verdict == "deny" and denied.reason.startswith(PLAN_MODE)

@@ -18,11 +18,12 @@ def folder(tmp_path: Path) -> Path:
 
 
 def existing(line: str, folder: Path) -> set[str]:
-    """Those that exist, relative to the folder; a star behind a folder that may change as a whole."""
+    """Return the named files that exist, relative to the folder; `/*` follows a folder that may change as a whole."""
     return {
-        os.path.relpath(one.path, folder) + ("/*" if one.with_content and os.path.isdir(one.path) else "")
-        for one in named_files(line, str(folder), str(folder / "home"))
-        if os.path.lexists(one.path)
+        os.path.relpath(named_file.path, folder)
+        + ("/*" if named_file.with_content and os.path.isdir(named_file.path) else "")
+        for named_file in named_files(line, str(folder), str(folder / "home"))
+        if os.path.lexists(named_file.path)
     }
 
 
@@ -64,7 +65,7 @@ def test_names_of_a_line(line: str, expected: set[str], folder: Path) -> None:
 
 
 def test_what_a_program_moves_into_a_folder_is_named_there(folder: Path) -> None:
-    named = {one.path for one in named_files("mv a.py c.txt d/", str(folder), "")}
+    named = {named_file.path for named_file in named_files("mv a.py c.txt d/", str(folder), "")}
     assert {str(folder / "d/a.py"), str(folder / "d/c.txt")} <= named
 
 

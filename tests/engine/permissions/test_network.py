@@ -8,7 +8,7 @@ _PUBLIC, _LAN, _HERE = "8.8.8.8", "192.168.1.20", "127.0.0.1"
 
 
 @pytest.mark.parametrize(
-    ("url", "resolved", "server", "of_server", "words"),
+    ("url", "resolved", "server", "of_server", "expected_reason"),
     [
         ("https://auth.example/token", [_PUBLIC], "https://mcp.example/", [_PUBLIC], None),
         ("https://auth.example/token", [], "https://mcp.example/", [], None),  # behind a proxy
@@ -32,7 +32,7 @@ _PUBLIC, _LAN, _HERE = "8.8.8.8", "192.168.1.20", "127.0.0.1"
     ],
 )
 def test_an_address_that_a_server_names_leads_only_where_the_server_is_or_to_everybody(
-    url: str, resolved: list[str], server: str, of_server: list[str], words: str | None
+    url: str, resolved: list[str], server: str, of_server: list[str], expected_reason: str | None
 ) -> None:
     reason = judge_named(url, resolved, server, of_server, 4711)
-    assert reason is None if words is None else reason is not None and words in reason
+    assert reason is None if expected_reason is None else reason is not None and expected_reason in reason

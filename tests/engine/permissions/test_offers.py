@@ -45,11 +45,11 @@ class Ground:
         return offers_for(access, self.judge(access), str(self.workspace), self.judge)
 
     def prefixes(self, line: str) -> list[str]:
-        found = [offer for offer in self.offers(self.run(line)) if offer.kind == "prefix"]
-        return [" ".join(call.prefix) for offer in found for call in offer.calls]
+        prefix_offers = [offer for offer in self.offers(self.run(line)) if offer.kind == "prefix"]
+        return [" ".join(call.prefix) for offer in prefix_offers for call in offer.calls]
 
-    def prefix(self, *words: str, at: Path | None = None) -> frozenset[GrantedCall]:
-        return frozenset((GrantedCall(operation="run", prefix=words, working_dir=str(at or self.workspace)),))
+    def prefix(self, *argv: str, at: Path | None = None) -> frozenset[GrantedCall]:
+        return frozenset((GrantedCall(operation="run", prefix=argv, working_dir=str(at or self.workspace)),))
 
 
 @pytest.fixture
@@ -232,8 +232,8 @@ def test_a_workspace_replaced_by_a_link_loses_its_grants(ground: Ground) -> None
 
 def test_a_grant_for_the_user_holds_in_every_workspace(ground: Ground) -> None:
     granted = frozenset((GrantedCall(operation="run", prefix=("pytest",)),))
-    for place in (ground.workspace, ground.other):
-        assert ground.judge(ground.run("pytest", place), granted, at=place).verdict == "allow"
+    for folder in (ground.workspace, ground.other):
+        assert ground.judge(ground.run("pytest", folder), granted, at=folder).verdict == "allow"
 
 
 def test_an_exact_grant_does_not_lift_what_its_words_lead_to_later(ground: Ground) -> None:
@@ -246,8 +246,8 @@ def test_an_exact_grant_does_not_lift_what_its_words_lead_to_later(ground: Groun
 
 def test_a_broken_or_too_wide_grant_allows_nothing(ground: Ground) -> None:
     wide = [(), ("bash",), ("sh", "-c"), ("env",), ("python",), ("git",), ("uv", "run"), ("",), ("sudo", "make")]
-    for words in wide:
-        granted = frozenset((GrantedCall(operation="run", prefix=words), GrantedCall(operation="run")))
+    for prefix in wide:
+        granted = frozenset((GrantedCall(operation="run", prefix=prefix), GrantedCall(operation="run")))
         for line in ("bash -c x", "env x", "python x.py", "git commit", "uv run x", "sudo make", "make"):
             assert ground.judge(ground.run(line), granted).verdict == "ask"
 
@@ -272,8 +272,10 @@ def test_a_write_is_offered_by_its_content_by_its_file_and_by_its_folder(ground:
         (ground.write("../other/b.py"), (False, False, False, False)),
     ]
     for other, expected in others:
-        found = tuple(ground.judge(other, granted).verdict == "allow" for granted in (content, file, folder, workspace))
-        assert found == expected, other.writes
+        allowed = tuple(
+            ground.judge(other, granted).verdict == "allow" for granted in (content, file, folder, workspace)
+        )
+        assert allowed == expected, other.writes
     assert ground.judge(change, content).verdict == "allow"
 
 
@@ -321,8 +323,8 @@ def test_a_deny_rule_beats_grants_and_modes_at_any_depth(ground: Ground, line: s
     granted = ground.prefix("git", "push") | {
         GrantedCall(operation="run", command=line, working_dir=str(ground.workspace))
     }
-    found = ground.judge(ground.run(line), granted, denied(prefix=("git", "push")), approve=approve)
-    assert (found.verdict, found.rule) == ("deny", "your deny rule")
+    decision = ground.judge(ground.run(line), granted, denied(prefix=("git", "push")), approve=approve)
+    assert (decision.verdict, decision.rule) == ("deny", "your deny rule")
 
 
 def test_a_denied_command_is_denied_whatever_its_quotes_and_blanks(ground: Ground) -> None:
@@ -374,10 +376,10 @@ def test_a_denied_tool_is_denied_in_every_mode(ground: Ground) -> None:
 
 
 def test_why_it_was_asked_names_the_rule_the_parts_and_the_other_findings(ground: Ground) -> None:
-    told = explanation(ground.judge(ground.run("ls && mytool x > /etc/x"))).splitlines()
-    assert told[:2] == ["deny: /etc/x is in /etc, which is closed to tools", "rule    closed folder"]
-    assert told[2:4] == ["part 1      'ls'", "part 2  &&  'mytool' 'x'  > '/etc/x'"]
-    assert told[4:] == ["also    ask, program: `mytool` is not on the list of programs that only look"]
+    lines = explanation(ground.judge(ground.run("ls && mytool x > /etc/x"))).splitlines()
+    assert lines[:2] == ["deny: /etc/x is in /etc, which is closed to tools", "rule    closed folder"]
+    assert lines[2:4] == ["part 1      'ls'", "part 2  &&  'mytool' 'x'  > '/etc/x'"]
+    assert lines[4:] == ["also    ask, program: `mytool` is not on the list of programs that only look"]
 
 
 def draft(decision: str = "allow", **fields: object) -> GrantDraft:
@@ -446,9 +448,9 @@ def test_whatever_passes_with_a_grant_only_runs_what_it_covers(ground: Ground) -
     chance = random.Random(37)
     allowed = 0
     for _ in range(2_000):
-        words = [chance.choice(_PIECES) for _ in range(chance.randint(0, 5))]
-        words.insert(chance.randint(0, len(words)), chance.choice(("pytest", "git commit")))
-        line = chance.choice((" ", " ", "")).join(words)
+        pieces = [chance.choice(_PIECES) for _ in range(chance.randint(0, 5))]
+        pieces.insert(chance.randint(0, len(pieces)), chance.choice(("pytest", "git commit")))
+        line = chance.choice((" ", " ", "")).join(pieces)
         decision = ground.judge(ground.run(line), granted)
         if decision.verdict != "allow" or not decision.used:
             continue

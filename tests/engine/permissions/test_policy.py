@@ -89,9 +89,11 @@ def test_a_change_of_a_file_is_asked_about_each_time(house: House) -> None:
 
 
 @pytest.mark.parametrize("approve", ["ask", "never", "all"])
-@pytest.mark.parametrize("place", ["/etc/passwd", "/proc/1/environ", "~/.ssh/id_rsa", "~/.aws", "~/errand-data/keys/x"])
-def test_closed_folders_are_closed_to_all(house: House, approve: ApproveMode, place: str) -> None:
-    path = Path(place.replace("~", str(house.home)))
+@pytest.mark.parametrize(
+    "closed_path", ["/etc/passwd", "/proc/1/environ", "~/.ssh/id_rsa", "~/.aws", "~/errand-data/keys/x"]
+)
+def test_closed_folders_are_closed_to_all(house: House, approve: ApproveMode, closed_path: str) -> None:
+    path = Path(closed_path.replace("~", str(house.home)))
     assert house.decide(Access("read", "Read", reads=(path,)), approve).verdict == "deny"
     assert house.decide(Access("write", "Write", writes=(path,)), approve).verdict == "deny"
 
@@ -109,9 +111,9 @@ def test_a_workspace_in_the_apps_data_is_open_and_the_rest_of_it_is_not(house: H
     assert house.decide(Access("read", "Read", reads=(house.private / "keys",)), at=scratch).verdict == "deny"
 
 
-@pytest.mark.parametrize("place", ["", "run", "keys"])
-def test_the_apps_data_stays_closed_where_it_is_chosen_as_the_workspace(house: House, place: str) -> None:
-    data = house.private / place
+@pytest.mark.parametrize("subfolder", ["", "run", "keys"])
+def test_the_apps_data_stays_closed_where_it_is_chosen_as_the_workspace(house: House, subfolder: str) -> None:
+    data = house.private / subfolder
     for tried in (Access("read", "Read", reads=(data / "engine.json",)), Access("read", "List", reads=(data,))):
         assert house.decide(tried, "all", at=data).verdict == "deny"
     line = Access("run", "Run", reads=(data,), command="cat engine.json")
@@ -285,15 +287,15 @@ def test_files_that_say_which_system_this_is_are_read_by_their_names_alone(house
     for line in (*(f"cat {other}" for other in others), f"cat {name} /etc/shadow", f"cp a {name}", f"rm {name}"):
         assert house.command(line, "all").rule == "closed folder", line
     assert house.command(f"echo a > {name}", "all").verdict == "deny"
-    for given in (f"/{name}", f"/usr/..{name}", "link"):
-        read = Access("read", "Read", reads=(Path(os.path.realpath(name)),), operation="read", named_path=given)
-        assert house.decide(read, "all").verdict == "deny", given
+    for given_path in (f"/{name}", f"/usr/..{name}", "link"):
+        read = Access("read", "Read", reads=(Path(os.path.realpath(name)),), operation="read", named_path=given_path)
+        assert house.decide(read, "all").verdict == "deny", given_path
     write = Access("write", "Write", writes=(Path(name),), operation="write", named_path=name)
     assert house.decide(write, "all").verdict == "deny"
     denied = frozenset((GrantedCall(folder=os.path.dirname(name)),))
     access = Access("run", "cat", reads=(house.workspace,), command=f"cat {name}", operation="run")
-    found = decide(access, house.workspace, "all", frozenset(), house.private, house.home, denied)
-    assert found.verdict == "deny"
+    decision = decide(access, house.workspace, "all", frozenset(), house.private, house.home, denied)
+    assert decision.verdict == "deny"
 
 
 def test_a_search_through_a_folder_with_a_secret_is_asked_about(house: House) -> None:
@@ -455,16 +457,17 @@ def test_find_is_red_only_if_it_does_more_than_print_what_it_finds(house: House)
 
 def test_a_file_call_that_leaves_the_workspace_by_dots_is_denied(house: House) -> None:
     outside = house.home / "notes"
-    for given in ("../notes", "src/../../notes"):
-        write = Access("write", "Write", writes=(outside,), operation="write", named_path=given)
+    for given_path in ("../notes", "src/../../notes"):
+        write = Access("write", "Write", writes=(outside,), operation="write", named_path=given_path)
         assert house.decide(write, "all").verdict == "deny"
     assert (
         house.decide(Access("read", "Read", reads=(outside,), operation="read", named_path="../notes")).verdict
         == "deny"
     )
-    for given in (str(outside), "~/notes"):
+    for given_path in (str(outside), "~/notes"):
         assert (
-            house.decide(Access("read", "Read", reads=(outside,), operation="read", named_path=given)).verdict == "ask"
+            house.decide(Access("read", "Read", reads=(outside,), operation="read", named_path=given_path)).verdict
+            == "ask"
         )
     inside = Access("write", "Write", writes=(house.workspace / "a",), operation="write", named_path="src/../a")
     assert house.decide(inside).verdict == "ask"

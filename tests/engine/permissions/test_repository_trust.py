@@ -11,8 +11,8 @@ from errand.engine.permissions.repository_trust import directs_no_program, names
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
     subprocess.run(["git", "init", "-q", "-b", "main", tmp_path], check=True)
-    for words in (["config", "user.name", "Dana"], ["config", "user.email", "d@example.org"], ["add", "-A"]):
-        subprocess.run(["git", "-C", tmp_path, *words], check=True)
+    for arguments in (["config", "user.name", "Dana"], ["config", "user.email", "d@example.org"], ["add", "-A"]):
+        subprocess.run(["git", "-C", tmp_path, *arguments], check=True)
     return tmp_path
 
 
@@ -59,23 +59,23 @@ def test_hooks_that_reading_runs_links_and_other_repositories_are_not_trusted(re
 def test_a_repository_in_the_repository_is_not_trusted(repository: Path) -> None:
     inner = repository / "inner"
     commit = ["-c", "user.name=D", "-c", "user.email=d@e", "commit", "-q", "--allow-empty", "-m", "x"]
-    for words in (["init", "-q", inner], ["-C", inner, *commit], ["-C", repository, "add", "inner"]):
-        subprocess.run(["git", *words], check=True, stderr=subprocess.DEVNULL)
+    for arguments in (["init", "-q", inner], ["-C", inner, *commit], ["-C", repository, "add", "inner"]):
+        subprocess.run(["git", *arguments], check=True, stderr=subprocess.DEVNULL)
     assert not names_no_program(str(repository))
 
 
-def git(*words: str | Path) -> None:
+def git(*arguments: str | Path) -> None:
     options = ["-c", "user.name=D", "-c", "user.email=d@e", "-c", "protocol.file.allow=always"]
-    subprocess.run(["git", *options, *words], check=True, capture_output=True)
+    subprocess.run(["git", *options, *arguments], check=True, capture_output=True)
 
 
 @pytest.fixture
 def with_submodule(tmp_path: Path) -> Path:
     """A repository with the submodule `libs/inner` and the linked worktree `../linked`."""
     inner, outer = tmp_path / "inner", tmp_path / "outer"
-    for place in (inner, outer):
-        git("init", "-q", "-b", "main", place)
-        git("-C", place, "commit", "-q", "--allow-empty", "-m", "x")
+    for folder in (inner, outer):
+        git("init", "-q", "-b", "main", folder)
+        git("-C", folder, "commit", "-q", "--allow-empty", "-m", "x")
     git("-C", outer, "submodule", "add", inner, "libs/inner")
     git("-C", outer, "worktree", "add", tmp_path / "linked")
     return outer

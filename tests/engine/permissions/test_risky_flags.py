@@ -20,8 +20,8 @@ class Ground:
 
     def judge(self, line: str, prefix: str) -> Decision:
         """The decision on a line where commands that begin with `prefix` are allowed."""
-        words = tuple(prefix.split())
-        granted = frozenset((GrantedCall(operation="run", prefix=words, working_dir=str(self._workspace)),))
+        argv = tuple(prefix.split())
+        granted = frozenset((GrantedCall(operation="run", prefix=argv, working_dir=str(self._workspace)),))
         access = Access("run", line, reads=(self._workspace,), command=line, operation="run")
         return decide(access, self._workspace, "ask", granted, self._private, self._home)
 

@@ -16,7 +16,7 @@ from errand.protocol.tasks.groups import ApproveMode
 from tests.engine.permissions.command_forms import COULD_BE_DENIED, ORDINARY
 
 _DENIED = (("git", "push"), ("touch",))
-_RULES = tuple(CommandRule("deny", words) for words in _DENIED)
+_RULES = tuple(CommandRule("deny", prefix) for prefix in _DENIED)
 _PIECES = sorted({piece for line in (*COULD_BE_DENIED, *ORDINARY) for piece in re.split(r"(\W)", line)})
 
 
@@ -24,7 +24,7 @@ def _decided(
     line: str, folder: Path, approve: ApproveMode = "all", denied: tuple[tuple[str, ...], ...] = _DENIED
 ) -> Decision:
     access = Access("run", line, reads=(folder,), command=line, operation="run")
-    rules = frozenset(GrantedCall(prefix=words) for words in denied)
+    rules = frozenset(GrantedCall(prefix=prefix) for prefix in denied)
     return decide(access, folder, approve, frozenset(), folder / "private", folder / "home", denied=rules)
 
 
@@ -62,7 +62,7 @@ def test_without_a_deny_rule_for_commands_nothing_changes(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("words", "line", "could_be"),
+    ("prefix", "line", "could_be"),
     [
         (("npm", "run", "deploy"), 'npm run "$x"', True),
         (("npm", "run", "deploy"), "npm $x", True),
@@ -78,8 +78,8 @@ def test_without_a_deny_rule_for_commands_nothing_changes(tmp_path: Path) -> Non
         (("curl",), "xargs -a urls curl", True),
     ],
 )
-def test_only_the_places_of_the_words_of_a_rule_count(words: tuple[str, ...], line: str, could_be: bool) -> None:
-    assert (hidden_command(line, (CommandRule("deny", words),), "/w") is not None) == could_be
+def test_only_the_places_of_the_words_of_a_rule_count(prefix: tuple[str, ...], line: str, could_be: bool) -> None:
+    assert (hidden_command(line, (CommandRule("deny", prefix),), "/w") is not None) == could_be
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_only_the_places_of_the_words_of_a_rule_count(words: tuple[str, ...], li
 )
 def test_what_is_typed_into_a_program_may_not_be_a_denied_command(typed: str, verdict: str, tmp_path: Path) -> None:
     access = Access("run", "Type", operation="code", code=typed, language=TYPED)
-    rules = frozenset(GrantedCall(prefix=words) for words in _DENIED)
+    rules = frozenset(GrantedCall(prefix=prefix) for prefix in _DENIED)
     decision = decide(access, tmp_path, "all", frozenset(), tmp_path / "private", denied=rules)
     assert decision.verdict == verdict
 

@@ -136,7 +136,7 @@ async def stopped_by_hand(home: Path) -> TaskRecord:
 
 
 async def before_a_reply(home: Path) -> TaskRecord:
-    """In a long conversation it summarises before its first reply; the first attempt fails."""
+    """Record a task that summarises a long conversation before its first reply; the first attempt fails."""
     tries = iter([Reply(text=SUMMARY, finish="length"), Reply(text=SUMMARY)])
     steps = iter([*(echo(turn) for turn in range(5)), Reply(text="Done."), echo(9), Reply(text="Done.")])
     server = reader(lambda _: next(steps), lambda _: next(tries))

@@ -47,8 +47,8 @@ async def test_changed_loop_shows_a_difference(tmp_path: Path, monkeypatch: pyte
 
 
 async def test_task_that_continues_beyond_its_record_is_reported(tmp_path: Path) -> None:
-    whole = (RECORDS / "plain.jsonl").read_text("utf-8").splitlines()
-    cut = read([line for line in whole if "task_complete" not in line])
+    lines = (RECORDS / "plain.jsonl").read_text("utf-8").splitlines()
+    cut = read([line for line in lines if "task_complete" not in line])
     difference = compare(cut, await replay(cut, tmp_path))
     assert "+end: error (error) after 4 turns" in difference
 

@@ -62,7 +62,7 @@ RETURNS = [
 
 @pytest.fixture(scope="module")
 def records() -> dict[Play, TaskRecord]:
-    """Of the tasks that were played, which takes longer than replaying them."""
+    """A cache of the records of played tasks, because playing takes longer than replaying."""
     return {}
 
 

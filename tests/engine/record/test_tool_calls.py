@@ -107,7 +107,7 @@ async def test_record_with_calls_of_a_tool_is_played_without_it(tmp_path: Path, 
             engine.services.settings.set_mcp_servers((stored(),) if name == "mcp" else ())
             record = await recorded(engine, approve)
             assert record.head.task.activity.status == "completed", record.head.task.outcome.error
-            assert {one.tool for one in results(engine.watcher.nodes())} >= {call.tool for call in turns}
+            assert {result.tool for result in results(engine.watcher.nodes())} >= {call.tool for call in turns}
             files = contents(engine.workspace)
             asked, opened = len(engine.model.requests), len(site.requests)
             before = {child.pid for child in psutil.Process().children(recursive=True)}
@@ -122,8 +122,8 @@ async def test_record_with_calls_of_a_tool_is_played_without_it(tmp_path: Path, 
 async def test_ask_about_a_server_of_the_workspace_takes_no_answer_of_a_call(tmp_path: Path) -> None:
     turns = (Call("test__echo", {"text": "echoed"}),)
     async with engine_parts(tmp_path, ModelServer(answer=answer(turns))) as engine:
-        words = command()
-        entry = {"command": words[0], "args": list(words[1:]), "sandbox": False}
+        argv = command()
+        entry = {"command": argv[0], "args": list(argv[1:]), "sandbox": False}
         (engine.workspace / ".mcp.json").write_text(json.dumps({"mcpServers": {"test": entry}}))
         task = await engine.start("go", approve="ask")
         trust = await engine.watcher.ask(task.id)

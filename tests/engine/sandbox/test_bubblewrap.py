@@ -201,7 +201,7 @@ async def test_the_exit_code_and_both_outputs_pass_through(sandboxed: ToolContex
 
 
 async def looks_outside(context: ToolContext) -> bool:
-    """Where a command runs that the policy let run because it only looks."""
+    """Run a command that is allowed because it only looks; tell whether it ran outside the sandbox."""
     shell = tool_of(context, "shell")
     arguments: JsonObject = {"command": "readlink /proc/self/ns/pid"}
     shell.allow("look", replace(shell.access(arguments), only_looks=True))

@@ -142,7 +142,7 @@ async def test_a_command_can_use_what_tools_need(boxed: ToolContext) -> None:
 
 
 def _decision(program: bytes, architecture: int, number: int, *arguments: int) -> int:
-    """What the kernel makes of a call: the few instructions of the classic BPF that the filter has."""
+    """Return the kernel's decision on a call; only the classic BPF instructions of the filter are interpreted."""
     data = struct.pack("=IIQ6Q", number, architecture, 0, *arguments, *[0] * (6 - len(arguments)))
     instructions, index, word = list(struct.iter_unpack("=HBBI", program)), 0, 0
     while True:

@@ -60,9 +60,9 @@ async def client(engine: EngineServer) -> AsyncGenerator[Asking]:
 
 async def test_a_test_makes_a_real_call_and_says_which_model_answered(client: Asking) -> None:
     async with own_server(key=KEY) as server:
-        found = await client.test(server.url, key=KEY)
-        assert found.ok and found.address == f"{server.url}/v1"
-        assert found.text.startswith("qwen3 answered in ") and found.text.endswith("The server offers 2 models.")
+        outcome = await client.test(server.url, key=KEY)
+        assert outcome.ok and outcome.address == f"{server.url}/v1"
+        assert outcome.text.startswith("qwen3 answered in ") and outcome.text.endswith("The server offers 2 models.")
         assert server.paths[-1] == "/v1/chat/completions"
         refused = await client.test(server.url, key="wrong-1234567890")
     assert (refused.ok, refused.text.partition(".")[0]) == (False, "The server refused this key")

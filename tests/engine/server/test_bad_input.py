@@ -34,7 +34,7 @@ async def test_unknown_method_error_suggests_similar_names(engine: EngineServer)
 
 
 @pytest.mark.parametrize(
-    ("params", "told"),
+    ("params", "reason"),
     [
         ({}, "prompt"),
         ({"prompt": 7}, "$.prompt"),
@@ -43,11 +43,11 @@ async def test_unknown_method_error_suggests_similar_names(engine: EngineServer)
         ({"prompt": "x", "colour": "red"}, "colour"),
     ],
 )
-async def test_wrong_params_error_names_the_field(engine: EngineServer, params: dict[str, object], told: str) -> None:
+async def test_wrong_params_error_names_the_field(engine: EngineServer, params: dict[str, object], reason: str) -> None:
     async with raw_client(engine) as client:
         code, word, text = error_of(await client.ask("task/start", 1, **params))
         assert (code, word) == (-32602, "invalid_params")
-        assert told in text
+        assert reason in text
         await still_serves(client)
 
 
@@ -60,7 +60,7 @@ async def test_params_must_be_an_object(engine: EngineServer, params: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("frame", "code", "told", "request_id"),
+    ("frame", "code", "reason", "request_id"),
     [
         ("", -32700, "Not JSON", None),
         ("hello", -32700, "Not JSON", None),
@@ -76,13 +76,13 @@ async def test_params_must_be_an_object(engine: EngineServer, params: str) -> No
     ],
 )
 async def test_invalid_request_error_gives_the_reason(
-    engine: EngineServer, frame: str, code: int, told: str, request_id: int | None
+    engine: EngineServer, frame: str, code: int, reason: str, request_id: int | None
 ) -> None:
     async with raw_client(engine) as client:
         await client.send(frame)
         message = await client.read()
         assert error_of(message)[0] == code
-        assert told in error_of(message)[2]
+        assert reason in error_of(message)[2]
         assert message["id"] == request_id
         await still_serves(client)
 
@@ -146,11 +146,11 @@ async def test_foreign_origin_is_refused_at_the_handshake(engine: EngineServer, 
 
 async def test_host_name_rebound_to_loopback_is_refused(engine: EngineServer) -> None:
     port = engine.server.port
-    for host, told in ((f"evil.example:{port}", b"403"), ("127.0.0.1", b"403"), (f"localhost:{port}", b"426")):
+    for host, status in ((f"evil.example:{port}", b"403"), ("127.0.0.1", b"403"), (f"localhost:{port}", b"426")):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         headers = f"Host: {host}\r\nConnection: close"
         writer.write(f"GET /rpc HTTP/1.1\r\n{headers}\r\n\r\n".encode())
-        assert (await reader.read()).split()[1] == told
+        assert (await reader.read()).split()[1] == status
         writer.close()
         await writer.wait_closed()
 
@@ -182,15 +182,17 @@ async def test_calls_before_initialize_and_a_second_initialize_are_refused(engin
 
 
 @pytest.mark.parametrize(
-    ("environment", "told"),
+    ("environment", "reason"),
     [({"": "x"}, "no variable"), ({"A=B": "x"}, "'A=B'"), ({"A": "x\0y"}, "'A'"), ({"A": "x" * 300_000}, "256,000")],
 )
-async def test_impossible_environment_is_refused(engine: EngineServer, environment: dict[str, str], told: str) -> None:
+async def test_impossible_environment_is_refused(
+    engine: EngineServer, environment: dict[str, str], reason: str
+) -> None:
     async with raw_client(engine, client_id="") as client:
         names = {"clientId": "a", "clientName": "a", "proof": await client.prove()}
         frame = {"jsonrpc": "2.0", "method": "initialize", "id": 1, "params": names | {"environment": environment}}
         await client.send(msgspec.json.encode(frame).decode())
-        assert told in error_of(await client.read())[2]
+        assert reason in error_of(await client.read())[2]
         assert "result" in await client.initialize("a")
 
 
@@ -201,8 +203,8 @@ async def test_client_without_the_token_cannot_initialize(engine: EngineServer) 
             assert "nonce" in error_of(await client.ask("challenge", nonce=nonce))[2]
         wrong = await client.prove(token="a guess")
         right = await client.prove()
-        for given in ("", wrong, "é", right.upper()):
-            answer = error_of(await client.ask("initialize", clientId="a", clientName="a", proof=given))
+        for proof in ("", wrong, "é", right.upper()):
+            answer = error_of(await client.ask("initialize", clientId="a", clientName="a", proof=proof))
             assert (answer[1], "token" in answer[2]) == ("invalid_params", True)
         assert error_of(await client.ask("task/list"))[1] == "not_initialized"
         assert "result" in await client.initialize("a")
@@ -246,7 +248,7 @@ async def test_client_that_dies_within_a_frame_affects_nobody_else(engine: Engin
 
 
 def _numbers_of(params: type[msgspec.Struct]) -> list[tuple[str, dict[str, object]]]:
-    """For each number among a method's params its name, and the other required params."""
+    """Return the name of each number among a method's params, with the other required params."""
     fields = msgspec.structs.fields(params)
     hints = get_type_hints(params)
     required: dict[str, object] = {

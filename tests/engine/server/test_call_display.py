@@ -22,8 +22,8 @@ def with_call(node_id: str, parent_id: str | None = None) -> Node:
 
 async def store(engine: EngineServer) -> None:
     engine.log.publish(ConversationUpdate(conversation=conversation()))
-    for made in (with_call("n1"), with_call("n2", "n1"), with_call("n3", "n1")):
-        engine.log.publish(TaskMessage(node=made))
+    for call_node in (with_call("n1"), with_call("n2", "n1"), with_call("n3", "n1")):
+        engine.log.publish(TaskMessage(node=call_node))
     engine.log.publish(AgentUpdate(agent=agent(head_id="n2")))
     await engine.log.flush()
 
@@ -40,10 +40,13 @@ async def test_pages_and_compared_branches_contain_call_displays(engine: EngineS
         page = msgspec.convert(
             (await client.ask("conversation/nodes", conversationId="c1"))["result"], ConversationNodesResult
         )
-        assert [shown(one.blocks) for one in page.nodes] == ["read a.py", "read a.py"]
+        assert [shown(tree_node.blocks) for tree_node in page.nodes] == ["read a.py", "read a.py"]
         answer = await client.ask("conversation/compare", 2, aNodeId="n2", bNodeId="n3")
         compared = msgspec.convert(answer["result"], ConversationCompareResult)
-        assert [shown(one.blocks) for one in (*compared.a.nodes, *compared.b.nodes)] == ["read a.py", "read a.py"]
+        assert [shown(tree_node.blocks) for tree_node in (*compared.a.nodes, *compared.b.nodes)] == [
+            "read a.py",
+            "read a.py",
+        ]
 
 
 async def test_snapshots_and_events_contain_call_displays(engine: EngineServer) -> None:
@@ -52,7 +55,7 @@ async def test_snapshots_and_events_contain_call_displays(engine: EngineServer) 
         answer = await client.ask("subscribe", scope="c1", detail="full")
         subscribed = msgspec.convert(answer["result"], SubscribeResult)
         assert subscribed.snapshot is not None
-        assert [shown(one.blocks) for one in subscribed.snapshot.nodes] == ["read a.py", "read a.py"]
+        assert [shown(tree_node.blocks) for tree_node in subscribed.snapshot.nodes] == ["read a.py", "read a.py"]
         engine.log.publish(TaskMessage(node=with_call("n4", "n2")))
         await engine.log.flush()
         live = (await client.event()).event
@@ -71,7 +74,7 @@ async def test_neither_display_nor_facts_are_stored(engine: EngineServer) -> Non
     )
     await engine.log.flush()
     stored = await engine.database.nodes.several(["n1", "n4"])
-    assert [one.blocks for one in stored] == [(CALL,), (result,)]
+    assert [tree_node.blocks for tree_node in stored] == [(CALL,), (result,)]
     assert b"display" not in msgspec.json.encode(stored)
     assert b"facts" not in msgspec.json.encode(stored)
     async with raw_client(engine) as client:

@@ -21,14 +21,14 @@ async def test_a_command_sent_twice_is_done_once_and_answered_twice(engine: Engi
 
 async def test_running_command_is_awaited_and_not_started_again(engine: EngineServer) -> None:
     engine.runner.gate.clear()
-    async with raw_client(engine) as one, raw_client(engine) as again:
-        await one.request("task/start", 7, prompt="a")
+    async with raw_client(engine) as client, raw_client(engine) as again:
+        await client.request("task/start", 7, prompt="a")
         await engine.runner.starting.wait()
         await again.request("task/start", 7, prompt="a")
         # A later request is answered meanwhile, which shows that the second start has been read.
         await again.ask("unsubscribe", 8)
         engine.runner.gate.set()
-        assert await one.read() == await again.read()
+        assert await client.read() == await again.read()
         assert engine.runner.started == ["a"]
 
 
@@ -44,15 +44,18 @@ async def test_command_continues_after_its_client_disconnects(engine: EngineServ
 
 
 async def test_the_same_id_of_another_client_or_kind_is_another_command(engine: EngineServer) -> None:
-    async with raw_client(engine, client_id="one") as one, raw_client(engine, client_id="two") as two:
+    async with (
+        raw_client(engine, client_id="one") as first_client,
+        raw_client(engine, client_id="two") as second_client,
+    ):
         for answer in (
-            await one.ask("task/start", 7, prompt="a"),
-            await two.ask("task/start", 7, prompt="b"),
-            await one.ask("task/start", "7", prompt="c"),
+            await first_client.ask("task/start", 7, prompt="a"),
+            await second_client.ask("task/start", 7, prompt="b"),
+            await first_client.ask("task/start", "7", prompt="c"),
         ):
             assert "result" in answer
         assert len(engine.runner.started) == 3
-        assert error_of(await one.ask("task/stop", 7, taskId="t1"))[1] == "conflict"
+        assert error_of(await first_client.ask("task/stop", 7, taskId="t1"))[1] == "conflict"
 
 
 async def test_failed_command_may_be_sent_again(engine: EngineServer) -> None:
@@ -88,8 +91,8 @@ async def test_id_derived_from_a_command_prevents_duplicates_after_a_lost_answer
             started.append(await client.ask("task/start", 7, prompt="a"))
             engine.database.journal.put(commands.prune(datetime.now(UTC) + timedelta(days=1)))
             await engine.database.journal.flush()
-    one, again = (msgspec.convert(answer["result"], TaskStartResult).task.id for answer in started)
-    assert one == again
+    first_id, second_id = (msgspec.convert(answer["result"], TaskStartResult).task.id for answer in started)
+    assert first_id == second_id
 
 
 async def test_answered_command_is_on_disk(engine: EngineServer) -> None:

@@ -18,9 +18,9 @@ from tests.support.stored_records import on_both
 async def fill(engine: EngineServer) -> None:
     """An open conversation and one that was archived long ago."""
     long_ago = datetime.now(UTC) - timedelta(days=400)
-    for one in (conversation("c1"), conversation("c2", at=long_ago, archived=True)):
-        engine.log.publish(ConversationUpdate(conversation=one))
-        engine.database.journal.put(nodes.save(node(f"n-{one.id}", conversation_id=one.id)))
+    for stored in (conversation("c1"), conversation("c2", at=long_ago, archived=True)):
+        engine.log.publish(ConversationUpdate(conversation=stored))
+        engine.database.journal.put(nodes.save(node(f"n-{stored.id}", conversation_id=stored.id)))
     await engine.log.flush()
 
 
@@ -89,10 +89,10 @@ async def test_export_can_be_imported_after_a_deletion(engine: EngineServer, tmp
 
 async def test_markdown_is_one_file_or_a_folder_of_them(engine: EngineServer, tmp_path: Path) -> None:
     await fill(engine)
-    folder, one = tmp_path / "pages", tmp_path / "one.md"
+    folder, file = tmp_path / "pages", tmp_path / "one.md"
     async with raw_client(engine) as client:
         await client.ask("data/export", 1, path=str(folder), format="markdown")
         assert len(list(folder.glob("2026-01-02-A-title-*.md"))) == 2
         assert error_of(await client.ask("data/export", 2, path=str(folder), format="markdown"))[1] == "conflict"
-        await client.ask("data/export", 3, path=str(one), format="markdown", conversationIds=["c1"])
-        assert one.read_text().startswith("# A title\n")
+        await client.ask("data/export", 3, path=str(file), format="markdown", conversationIds=["c1"])
+        assert file.read_text().startswith("# A title\n")

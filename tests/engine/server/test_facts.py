@@ -33,15 +33,15 @@ async def test_a_fact_is_pinned_changed_removed_and_announced_to_every_client(en
         assert await facts_of(client) == (edited,)
         assert (await client.ask("memory/unpin", 3, id=pinned.id))["result"] == {}
         assert await facts_of(client, "after") == ()
-        told = [(await other.event()).event for _ in range(3)]
+        events = [(await other.event()).event for _ in range(3)]
         log = msgspec.convert((await client.ask("memory/log", 4))["result"], MemoryLogResult)
-    assert told == [FactUpdate(fact=pinned), FactUpdate(fact=edited), FactRemoved(fact_id=pinned.id)]
-    assert [(one.action, one.about) for one in log.entries] == [
+    assert events == [FactUpdate(fact=pinned), FactUpdate(fact=edited), FactRemoved(fact_id=pinned.id)]
+    assert [(entry.action, entry.about) for entry in log.entries] == [
         ("unpinned", f"{pinned.id} (me)"),
         ("edited", f"{pinned.id} (me)"),
         ("pinned", f"{pinned.id} (always)"),
     ]
-    assert {one.by for one in log.entries} == {pinned.by}
+    assert {entry.by for entry in log.entries} == {pinned.by}
 
 
 async def test_the_event_log_keeps_the_newest_text_of_a_fact_alone(engine: EngineServer) -> None:
@@ -78,18 +78,18 @@ async def test_a_fact_about_a_folder_has_its_real_path(engine: EngineServer, tmp
     (tmp_path / "link").symlink_to(real)
     async with raw_client(engine) as client:
         link = str(tmp_path / "link")
-        made = fact_in(await client.ask("memory/pin", 1, text="The tests need Docker.", scope="folder", folder=link))
-        assert made.folder == str(real)
+        fact = fact_in(await client.ask("memory/pin", 1, text="The tests need Docker.", scope="folder", folder=link))
+        assert fact.folder == str(real)
         text = "The tests need Podman."
-        assert fact_in(await client.ask("memory/pin", 2, id=made.id, text=text)).folder == str(real)
-        everywhere = fact_in(await client.ask("memory/pin", 3, id=made.id, scope="always"))
+        assert fact_in(await client.ask("memory/pin", 2, id=fact.id, text=text)).folder == str(real)
+        everywhere = fact_in(await client.ask("memory/pin", 3, id=fact.id, scope="always"))
         assert (everywhere.scope, everywhere.folder) == ("always", "")
-        refused = error_of(await client.ask("memory/pin", 4, id=made.id, scope="folder"))
+        refused = error_of(await client.ask("memory/pin", 4, id=fact.id, scope="folder"))
         assert refused[1] == "invalid_params" and "absolute path" in refused[2]
 
 
 @pytest.mark.parametrize(
-    ("params", "words"),
+    ("params", "reason"),
     [
         ({}, "a new fact needs one"),
         ({"text": " \u200b\n"}, "empty"),
@@ -107,11 +107,11 @@ async def test_a_fact_about_a_folder_has_its_real_path(engine: EngineServer, tmp
     ],
 )
 async def test_an_invalid_fact_is_refused_with_the_reason(
-    engine: EngineServer, params: dict[str, JsonValue], words: str
+    engine: EngineServer, params: dict[str, JsonValue], reason: str
 ) -> None:
     async with raw_client(engine) as client:
         code, message = error_of(await client.ask("memory/pin", 1, **params))[1:3]
-        assert code == "invalid_params" and words in message
+        assert code == "invalid_params" and reason in message
         assert await facts_of(client) == ()
 
 
@@ -128,9 +128,9 @@ async def test_a_fact_knows_where_it_was_said(engine: EngineServer) -> None:
     engine.log.publish(TaskMessage(node=node("n1")))
     await engine.log.flush()
     async with raw_client(engine) as client:
-        made = fact_in(await client.ask("memory/pin", 1, text="Ring twice.", nodeId="n1"))
+        fact = fact_in(await client.ask("memory/pin", 1, text="Ring twice.", nodeId="n1"))
         elsewhere = await client.ask("memory/pin", 2, text="Knock.", nodeId="n1", conversationId="c2")
-    assert (made.conversation_id, made.node_id) == ("c1", "n1")
+    assert (fact.conversation_id, fact.node_id) == ("c1", "n1")
     assert error_of(elsewhere)[1] == "not_found"
 
 
@@ -148,8 +148,8 @@ async def test_proposed_facts_are_accepted_or_declined(engine: EngineServer) -> 
         by_text = fact_in(await client.ask("memory/pin", 3, text="I drink tea.", scope="me"))
         assert by_text == msgspec.structs.replace(tea, status="pinned")
         log = msgspec.convert((await client.ask("memory/log", 4))["result"], MemoryLogResult)
-    assert [one.action for one in log.entries] == ["accepted", "declined", "accepted", *["proposed"] * 3]
-    assert [one.by for one in log.entries[-3:]] == ["Assistant"] * 3
+    assert [entry.action for entry in log.entries] == ["accepted", "declined", "accepted", *["proposed"] * 3]
+    assert [entry.by for entry in log.entries[-3:]] == ["Assistant"] * 3
 
 
 async def test_two_equal_facts_cannot_arise_by_a_change(engine: EngineServer) -> None:

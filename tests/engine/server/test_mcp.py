@@ -30,15 +30,15 @@ def server_of(answer: JsonObject) -> McpServer:
 
 async def test_a_server_is_added_shown_switched_off_and_removed(engine: EngineServer) -> None:
     async with raw_client(engine) as client:
-        words = list(command())
-        added = server_of(await client.ask("mcp/save", 1, name="test", command=words, environment={"A": "b"}))
+        argv = list(command())
+        added = server_of(await client.ask("mcp/save", 1, name="test", command=argv, environment={"A": "b"}))
         assert (added.state, added.trust, added.enabled) == ("idle", "trusted", True)
         assert "Variable: A=b" in added.started
-        assert "already" in error_of(await client.ask("mcp/save", 2, name="Test", command=words))[2]
-        shown = msgspec.convert((await client.ask("mcp/show", 3, name="test"))["result"], McpShowResult)
-        assert [tool.name for tool in shown.server.tools] == ["test__echo"]
-        assert [prompt.name for prompt in shown.prompts] == ["ask"]
-        assert [resource.uri for resource in shown.resources] == ["test://one"]
+        assert "already" in error_of(await client.ask("mcp/save", 2, name="Test", command=argv))[2]
+        details = msgspec.convert((await client.ask("mcp/show", 3, name="test"))["result"], McpShowResult)
+        assert [tool.name for tool in details.server.tools] == ["test__echo"]
+        assert [prompt.name for prompt in details.prompts] == ["ask"]
+        assert [resource.uri for resource in details.resources] == ["test://one"]
         text = (await client.ask("mcp/prompt", 4, name="test", prompt="ask", arguments={"city": "Rome"}))["result"]
         assert text == {"text": "How is Rome?"}
         assert not server_of(await client.ask("mcp/set_enabled", 5, name="test", enabled=False)).enabled
@@ -67,9 +67,9 @@ async def test_servers_that_cannot_be_are_refused_with_a_reason(engine: EngineSe
         ({"command": [], "url": "https://example.org/", "clientId": "a", "callbackPort": 80}, "callback_port"),
     ]
     async with raw_client(engine) as client:
-        for number, (change, words) in enumerate(wrong):
+        for number, (change, reason) in enumerate(wrong):
             params: JsonObject = {"name": "test", "command": ["x"], **change}
-            assert words in error_of(await client.ask("mcp/save", number, **params))[2], change
+            assert reason in error_of(await client.ask("mcp/save", number, **params))[2], change
         assert await listed(client, 100) == ()
 
 
@@ -89,13 +89,13 @@ async def test_a_key_is_stored_apart_and_reaches_the_server_alone(engine: Engine
 async def test_servers_of_a_workspace_are_listed_and_trusted_by_their_fingerprint(engine: EngineServer) -> None:
     workspace = engine.services.paths.home / "work"
     (workspace / ".errand").mkdir(parents=True)
-    words = command()
-    good = {"command": words[0], "args": list(words[1:]), "sandbox": False, "type": "stdio"}
+    argv = command()
+    good = {"command": argv[0], "args": list(argv[1:]), "sandbox": False, "type": "stdio"}
     (workspace / ".errand" / "mcp.json").write_text(json.dumps({"mcpServers": {"good": good, "bad name": good}}))
     (workspace / ".mcp.json").write_text('{"mcpServers": {"good": {"command": "other"}, "more": {"url": "http://x/"}}}')
     async with raw_client(engine) as client:
         good_one, bad, more = await listed(client, 1, workspace=str(workspace))
-        assert (good_one.trust, good_one.file, good_one.command) == ("unknown", ".errand/mcp.json", words)
+        assert (good_one.trust, good_one.file, good_one.command) == ("unknown", ".errand/mcp.json", argv)
         assert "name:" in bad.problem and more.url == "http://x/"
         refused = error_of(await client.ask("mcp/show", 2, name="good", workspace=str(workspace)))
         assert "nobody has trusted it" in refused[2]
@@ -116,8 +116,8 @@ async def test_tools_are_listed_and_switched_for_a_personality(engine: EngineSer
         await client.ask("mcp/show", 2, name="test")
 
         async def tools(request_id: int) -> dict[str, tuple[str, ...]]:
-            found = msgspec.convert((await client.ask("tool/list", request_id))["result"], ToolListResult)
-            return {tool.name: tool.personalities for tool in found.tools}
+            tool_list = msgspec.convert((await client.ask("tool/list", request_id))["result"], ToolListResult)
+            return {tool.name: tool.personalities for tool in tool_list.tools}
 
         assert "assistant" in (await tools(3))["test__echo"]
         off: JsonObject = {"personalityId": "assistant", "tool": "test__echo"}
@@ -183,6 +183,8 @@ async def test_prompts_are_listed_of_connected_servers_and_of_all_if_wanted(engi
         await client.ask("mcp/save", 4, name="off", command=list(command()), enabled=False)
         assert await prompts(5, start=False) == McpPromptListResult(idle=("test", "bad"))
         started = await prompts(6, start=True)
-        assert [(one.server, one.prompt.name) for one in started.prompts] == [("test", "ask")]
+        assert [(server_prompt.server, server_prompt.prompt.name) for server_prompt in started.prompts] == [
+            ("test", "ask")
+        ]
         assert started.idle == () and "bad is not available" in started.problems[0]
         assert (await prompts(7, start=False)).prompts == started.prompts

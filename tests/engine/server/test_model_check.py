@@ -56,11 +56,11 @@ async def test_refusal_is_reported_at_once(engine: EngineServer, reply: Reply, s
     async with ModelServer([reply, reply]) as server:
         lead(engine, server.url)
         async with raw_client(engine) as client:
-            found = await trial(client)
+            outcome = await trial(client)
         paths = [request.path for request in server.requests]
         assert len(paths) == len(set(paths))
-    assert not found.ok
-    assert says in found.text
+    assert not outcome.ok
+    assert says in outcome.text
 
 
 async def test_provider_that_cannot_be_tested_gives_advice(engine: EngineServer) -> None:
@@ -90,9 +90,9 @@ async def test_model_test_uses_the_same_route_as_a_task(engine: EngineServer) ->
 async def test_a_provider_that_does_not_answer_in_time_is_given_up(engine: EngineServer) -> None:
     async with ModelServer([Reply(text="late", gate=asyncio.Event())]) as server:
         model = engine.services.models.router.open("openai_compatible/slow", server.url)
-        found = await try_model(model, "openai_compatible/slow", longest_s=0.05)
+        outcome = await try_model(model, "openai_compatible/slow", longest_s=0.05)
         await server.requests[0].gone.wait()
-    assert (found.ok, found.text.partition(" It")[0]) == (False, "There was no complete answer within 0.05 s.")
+    assert (outcome.ok, outcome.text.partition(" It")[0]) == (False, "There was no complete answer within 0.05 s.")
 
 
 async def test_a_client_that_leaves_ends_the_test(engine: EngineServer) -> None:

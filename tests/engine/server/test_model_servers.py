@@ -74,15 +74,15 @@ async def client(engine: EngineServer) -> AsyncGenerator[Asking]:
 @pytest.mark.parametrize("typed", ["{}", "{}/", "{}/v1", "{}/v1/", "{}/v1/models", " {}/v1/chat/completions "])
 async def test_server_is_found_from_common_spellings_of_its_address(client: Asking, typed: str) -> None:
     async with own_server() as server:
-        found = await client.test(typed.format(server.url))
-        assert found == ModelServerTestResult(
+        outcome = await client.test(typed.format(server.url))
+        assert outcome == ModelServerTestResult(
             ok=True,
             address=f"{server.url}/v1",
             text="The server offers 2 models.",
             models=("qwen3", "text-embedding-9"),
         )
         plain = await client.test(typed.format(server.url).replace("http://", ""))
-    assert plain == found
+    assert plain == outcome
 
 
 async def test_server_api_without_a_path_is_found(client: Asking) -> None:
@@ -94,17 +94,20 @@ async def test_server_api_without_a_path_is_found(client: Asking) -> None:
 
 async def test_server_faults_are_explained(client: Asking, tmp_path: Path) -> None:
     async def says(address: str, key: str | None = None) -> str:
-        found = await client.test(address, key=key)
-        assert not found.ok and found.models == ()
-        return found.text
+        outcome = await client.test(address, key=key)
+        assert not outcome.ok and outcome.models == ()
+        return outcome.text
 
     assert await says(NOWHERE) == "Nothing answers at 127.0.0.1:9. Does the server run, and is it this port?"
     assert "no machine named no-such-machine.invalid" in await says("https://no-such-machine.invalid")
     async with own_server(key=KEY) as server:
         assert (await says(server.url)).startswith("The server requires a key.")
         assert (await says(server.url, "wrong-1234567890")).startswith("The server refused this key.")
-        place = server.url.removeprefix("http://")
-        assert await says(f"https://{place}") == f"{place} does not speak https there. Is it http:// that is meant?"
+        host_and_port = server.url.removeprefix("http://")
+        assert (
+            await says(f"https://{host_and_port}")
+            == f"{host_and_port} does not speak https there. Is it http:// that is meant?"
+        )
     async with own_server(page=True) as server:
         assert "answers with a web page" in await says(server.url)
     async with own_server(base="/elsewhere") as server:
@@ -119,8 +122,8 @@ async def test_server_faults_are_explained(client: Asking, tmp_path: Path) -> No
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl to make a certificate")
 async def test_self_signed_certificate_is_reported_and_gets_no_key(client: Asking, tmp_path: Path) -> None:
     async with own_server(certificate=self_signed(tmp_path)) as server:
-        found = await client.test(server.url, key=KEY)
-        assert "is not trusted on this machine; it may be self-signed. Nothing was sent." in found.text
+        outcome = await client.test(server.url, key=KEY)
+        assert "is not trusted on this machine; it may be self-signed. Nothing was sent." in outcome.text
         plain = await client.test(server.url.replace("https", "http"))
         assert "Is it https:// that is meant?" in plain.text
     assert server.keys == []

@@ -26,8 +26,8 @@ async def test_personality_is_saved_changed_announced_and_deleted(engine: Engine
         await client.ask("personality/save", 3, personality={**PIRATE, "thinkingLevel": "high"})
         await client.ask("personality/delete", 4, personalityId="pirate")
         assert (await listed(client, 5)).personalities == (ASSISTANT,)
-        told = [(await other.event()).event for _ in range(3)]
-    assert told == [
+        events = [(await other.event()).event for _ in range(3)]
+    assert events == [
         PersonalityUpdate(personality=SAVED),
         PersonalityUpdate(personality=msgspec.structs.replace(SAVED, thinking_level="high")),
         PersonalityDeleted(personality_id="pirate"),
@@ -57,9 +57,9 @@ async def test_invalid_personality_is_refused_with_a_reason(engine: EngineServer
         ({"tools": ["telepathy"]}, "telepathy"),
     ]
     async with raw_client(engine) as client:
-        for number, (change, words) in enumerate(wrong):
+        for number, (change, reason) in enumerate(wrong):
             answer = await client.ask("personality/save", number, personality={**PIRATE, **change})
-            assert error_of(answer)[1] == "invalid_params" and words in error_of(answer)[2]
+            assert error_of(answer)[1] == "invalid_params" and reason in error_of(answer)[2]
         same_name = await client.ask("personality/save", "n", personality={**PIRATE, "name": "ASSISTANT"})
         assert error_of(same_name)[1] == "conflict"
         assert error_of(await client.ask("personality/delete", "d", personalityId="pirate"))[1] == "not_found"
@@ -77,4 +77,7 @@ async def test_of_two_that_are_saved_at_once_under_one_name_one_is_refused(engin
         answers, _ = await client.answers(4)
         assert sum("result" in answer for answer in answers) == 1
         assert {error_of(answer)[1] for answer in answers if "error" in answer} == {"conflict"}
-        assert [one.name for one in (await listed(client, 9)).personalities] == [ASSISTANT.name, "Pirate"]
+        assert [personality.name for personality in (await listed(client, 9)).personalities] == [
+            ASSISTANT.name,
+            "Pirate",
+        ]

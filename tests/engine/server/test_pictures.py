@@ -119,14 +119,14 @@ async def test_a_redirect_into_the_local_network_asks_for_that_host(engine: Engi
 async def test_only_the_host_and_port_that_were_shown_are_opened(engine: EngineServer) -> None:
     async with web_site({"/a.png": sends(_PNG)}) as other, raw_client(engine) as client:
         leading = {"/": redirects(other.url("/a.png")), "/name": redirects("http://localhost:9/")}
-        async with web_site(leading) as shown:
-            allowed = place_of(shown.url())
-            text = await refusal(client, shown.url(), 1, allowed)
+        async with web_site(leading) as site:
+            allowed = place_of(site.url())
+            text = await refusal(client, site.url(), 1, allowed)
             assert text == (
                 f"{other.url('/a.png')} was not opened: it leads to 127.0.0.1, inside the local network or this "
                 f"machine, and you allowed {allowed} alone."
             )
-            assert f"you allowed {allowed} alone" in await refusal(client, shown.url("/name"), 2, allowed)
+            assert f"you allowed {allowed} alone" in await refusal(client, site.url("/name"), 2, allowed)
             assert f"you allowed {allowed} alone" in await refusal(client, other.url("/a.png"), 3, allowed)
-            assert shown.requests == ["/", "/name"]
+            assert site.requests == ["/", "/name"]
         assert other.requests == []

@@ -47,10 +47,10 @@ async def test_pages_of_a_branch_go_from_the_head_towards_the_root(engine: Engin
     async with raw_client(engine) as client:
         answer = await client.ask("conversation/nodes", conversationId="c1", limit=2)
         newest = msgspec.convert(answer["result"], ConversationNodesResult)
-        assert ([one.id for one in newest.nodes], newest.has_more) == (["n3", "n4"], True)
+        assert ([page_node.id for page_node in newest.nodes], newest.has_more) == (["n3", "n4"], True)
         answer = await client.ask("conversation/nodes", 2, conversationId="c1", beforeId="n3", limit=3)
         older = msgspec.convert(answer["result"], ConversationNodesResult)
-        assert ([one.id for one in older.nodes], older.has_more) == (["n0", "n1", "n2"], False)
+        assert ([page_node.id for page_node in older.nodes], older.has_more) == (["n0", "n1", "n2"], False)
         answer = await client.ask("conversation/nodes", 3, conversationId="c2")
         (left,) = msgspec.convert(answer["result"], ConversationNodesResult).nodes
         assert left.id == "other"  # no agent is there any more: the newest node counts
@@ -63,9 +63,9 @@ async def test_default_model_comes_from_the_setting_if_there_is_one(engine: Engi
         await client.ask("settings/set", name="default_model", value="mistral/small")
         chosen = msgspec.convert((await client.ask("model/list", 2))["result"], ModelListResult)
         await client.ask("settings/set", 3, name="default_model", value="")
-        found = msgspec.convert((await client.ask("model/list", 4))["result"], ModelListResult)
+        model_list = msgspec.convert((await client.ask("model/list", 4))["result"], ModelListResult)
     assert chosen.default == "mistral/small"
-    assert (found.default, found.providers) == (None, chosen.providers)
+    assert (model_list.default, model_list.providers) == (None, chosen.providers)
 
 
 async def test_a_page_size_out_of_bounds_is_refused(engine: EngineServer) -> None:
@@ -87,7 +87,7 @@ async def test_tasks_come_in_pages_and_asks_of_several_tasks_in_one_answer(engin
         assert first.tasks == (newer,)
         assert msgspec.convert(second["result"], TaskListResult) == TaskListResult(tasks=(task(),))
         both = await client.ask("ask/list", 3, waiting=False, taskIds=["t1", "t2"])
-        assert [one.id for one in msgspec.convert(both["result"], AskListResult).asks] == ["k2", "k1"]
+        assert [listed_ask.id for listed_ask in msgspec.convert(both["result"], AskListResult).asks] == ["k2", "k1"]
         waiting = await client.ask("ask/list", 4, taskIds=["t2"])
         assert msgspec.convert(waiting["result"], AskListResult).asks == ()
         many = await client.ask("ask/list", 5, taskIds=[str(number) for number in range(501)])
@@ -99,8 +99,8 @@ async def test_a_search_finds_titles_too_but_not_inside_one_conversation(engine:
     async with raw_client(engine) as client:
         everywhere = await client.ask("conversation/search", text="tit")
         inside = await client.ask("conversation/search", 2, text="tit", conversationId="c1")
-    found = msgspec.convert(everywhere["result"], ConversationSearchResult)
-    assert found == ConversationSearchResult(hits=(), titles=(conversation("c2"), conversation()), words="tit")
+    search_result = msgspec.convert(everywhere["result"], ConversationSearchResult)
+    assert search_result == ConversationSearchResult(hits=(), titles=(conversation("c2"), conversation()), words="tit")
     assert msgspec.convert(inside["result"], ConversationSearchResult).titles == ()
 
 
@@ -177,7 +177,7 @@ async def test_settings_are_changed_and_wrong_ones_refused(engine: EngineServer)
     async with raw_client(engine) as client:
         answer = await client.ask("settings/set", 1, name="max_turns", value=7)
         settings = msgspec.convert(answer["result"], SettingsSetResult).settings
-        assert {one.name: one.value for one in settings}["max_turns"] == 7
+        assert {setting.name: setting.value for setting in settings}["max_turns"] == 7
         for number, (name, value) in enumerate([("max_turns", "many"), ("max_turns", 0), ("colour", 1)]):
             refused = await client.ask("settings/set", f"w{number}", name=name, value=value)
             assert error_of(refused)[:2] == (-32602, "invalid_params")
@@ -196,8 +196,8 @@ async def test_the_audit_of_memory_is_a_page_of_bounded_size(engine: EngineServe
     engine.database.journal.put(memory_log.add("pruned", "Errand", "12 vectors"))
     await engine.database.journal.flush()
     async with raw_client(engine) as client:
-        found = msgspec.convert((await client.ask("memory/log", 1))["result"], MemoryLogResult)
-        assert ([one.about for one in found.entries], found.has_more) == (["12 vectors"], False)
+        page = msgspec.convert((await client.ask("memory/log", 1))["result"], MemoryLogResult)
+        assert ([entry.about for entry in page.entries], page.has_more) == (["12 vectors"], False)
         assert error_of(await client.ask("memory/log", 2, limit=501))[1] == "invalid_params"
 
 

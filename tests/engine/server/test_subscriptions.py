@@ -99,8 +99,8 @@ async def test_subscription_that_cannot_be_replayed_gets_a_snapshot_and_the_reas
 ) -> None:
     await with_task(engine)
     async with raw_client(engine) as client:
-        given = engine.log.epoch if epoch == "" else epoch
-        result = subscribed(await client.ask("subscribe", after=after, epoch=given))
+        sent_epoch = engine.log.epoch if epoch == "" else epoch
+        result = subscribed(await client.ask("subscribe", after=after, epoch=sent_epoch))
         assert result.reason == reason
         assert result.snapshot is not None
         assert result.snapshot.sequence == 2
@@ -161,12 +161,15 @@ async def test_no_event_is_lost_or_duplicated_between_snapshot_or_replay_and_liv
 
 
 async def test_two_clients_see_the_same_events_in_the_same_order(engine: EngineServer) -> None:
-    async with raw_client(engine, client_id="one") as one, raw_client(engine, client_id="two") as two:
-        await one.ask("subscribe")
-        await two.ask("subscribe")
+    async with (
+        raw_client(engine, client_id="one") as first_client,
+        raw_client(engine, client_id="two") as second_client,
+    ):
+        await first_client.ask("subscribe")
+        await second_client.ask("subscribe")
         await engine.runner.start(TaskStartParams(prompt="a"))
         await publish_steps(engine, 20)
-        assert await read_events(one, 22) == await read_events(two, 22)
+        assert await read_events(first_client, 22) == await read_events(second_client, 22)
 
 
 async def test_replay_of_one_scope_never_repeats_older_events_to_another(engine: EngineServer) -> None:
@@ -175,12 +178,12 @@ async def test_replay_of_one_scope_never_repeats_older_events_to_another(engine:
     async with raw_client(engine) as client:
         snapshot = subscribed(await client.ask("subscribe", 1)).snapshot
         assert snapshot is not None
-        known = snapshot.tasks[0].progress.step_count
+        step_count = snapshot.tasks[0].progress.step_count
         await publish_steps(engine, 1, start=5)
         await client.event()
         await client.request("subscribe", 2, scope="c1", detail="full", after=2, epoch=engine.log.epoch)
         _, before = await client.answer(2)
-        assert known == 4
+        assert step_count == 4
         assert sequences(before) == [3, 4, 5, 6, 7, 8]
 
 

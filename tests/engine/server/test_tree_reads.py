@@ -28,8 +28,8 @@ async def store(engine: EngineServer) -> None:
 async def test_a_page_of_nodes_says_where_the_conversation_forks(engine: EngineServer) -> None:
     await store(engine)
     async with raw_client(engine) as client:
-        whole = await client.ask("conversation/nodes", 1, conversationId="c1")
-        assert msgspec.convert(whole["result"], ConversationNodesResult).forks == (OF_A,)
+        answer = await client.ask("conversation/nodes", 1, conversationId="c1")
+        assert msgspec.convert(answer["result"], ConversationNodesResult).forks == (OF_A,)
         part = await client.ask("conversation/nodes", 2, conversationId="c1", leafId="b")
         goes_on = Fork(parent_id="b", child_ids=("c",))
         assert msgspec.convert(part["result"], ConversationNodesResult).forks == (OF_A, goes_on)
@@ -45,7 +45,7 @@ async def test_a_page_ends_at_the_newest_leaf_or_at_the_head_of_an_agent(engine:
 
         async def ids(**params: str | bool) -> list[str]:
             answer = await client.ask("conversation/nodes", 1, conversationId="c1", **params)
-            return [one.id for one in msgspec.convert(answer["result"], ConversationNodesResult).nodes]
+            return [page_node.id for page_node in msgspec.convert(answer["result"], ConversationNodesResult).nodes]
 
         assert await ids(leafId="b2") == ["a", "b2"]
         assert await ids(leafId="b2", toLeaf=True) == ["a", "b2", "d"]
@@ -81,7 +81,7 @@ async def test_the_snapshot_of_a_conversation_has_the_forks_of_its_nodes(engine:
         answer = await client.ask("subscribe", scope="c1", detail="full")
         snapshot = msgspec.convert(answer["result"], SubscribeResult).snapshot
         assert snapshot is not None
-        assert ([one.id for one in snapshot.nodes], snapshot.forks) == (["a", "b", "c"], (OF_A,))
+        assert ([page_node.id for page_node in snapshot.nodes], snapshot.forks) == (["a", "b", "c"], (OF_A,))
 
 
 async def test_the_tree_has_all_branches_with_agents_and_tasks(engine: EngineServer) -> None:
@@ -89,7 +89,12 @@ async def test_the_tree_has_all_branches_with_agents_and_tasks(engine: EngineSer
     async with raw_client(engine) as client:
         answer = await client.ask("conversation/tree", conversationId="c1")
         tree = msgspec.convert(answer["result"], ConversationTreeResult)
-        assert [(one.id, one.parent_id) for one in tree.nodes] == [("a", None), ("b", "a"), ("b2", "a"), ("c", "b")]
+        assert [(page_node.id, page_node.parent_id) for page_node in tree.nodes] == [
+            ("a", None),
+            ("b", "a"),
+            ("b2", "a"),
+            ("c", "b"),
+        ]
         assert tree.heads == (TreeHead(agent_id="a1", node_id="c"),)
         assert (tree.agents, tree.tasks) == ((agent(head_id="c", version=1),), (task(),))
         assert error_of(await client.ask("conversation/tree", 2, conversationId="none"))[1] == "not_found"

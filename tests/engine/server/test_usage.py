@@ -82,8 +82,8 @@ async def test_a_report_sums_by_day_model_and_conversation_and_counts_what_has_n
     await store(engine)
     first, second, failed, other = used(1000, 0.25), used(2000, 0.5), used(0, None), used(100, None)
     async with raw_client(engine) as client:
-        found = await report(client)
-    assert found == UsageReportResult(
+        usage_report = await report(client)
+    assert usage_report == UsageReportResult(
         total=row("day", "", "", added(first, second, failed, other), 4, 3, 1),
         days=(
             row("day", "2026-11-18", "2026-11-18", first, 1, 1),
@@ -109,7 +109,7 @@ async def test_usage_days_follow_the_local_time_zone_and_periods_are_inclusive(e
         assert [(day.key, day.turns) for day in west.days] == [("2026-11-18", 3), ("2026-11-19", 1)]
         one_day = await report(client, since="2026-11-19", until="2026-11-19")
         assert [(day.key, day.turns) for day in one_day.days] == [("2026-11-19", 3)]
-        assert (one_day.total.turns, [one.key for one in one_day.conversations]) == (3, ["c1", "c2"])
+        assert (one_day.total.turns, [usage_row.key for usage_row in one_day.conversations]) == (3, ["c1", "c2"])
         assert await report(client, since="2026-11-21") == UsageReportResult(
             total=row("day", "", "", Usage(), 0, 0), days=(), models=(), conversations=()
         )
@@ -160,12 +160,12 @@ async def test_tokens_of_a_turn_are_divided_in_proportion_to_characters(engine: 
         ContextShare(part="history", tokens=500, items=7),
     )
     window = engine.services.models.router.context_tokens(PRICED)
-    whole = ContextExplainResult(
+    expected = ContextExplainResult(
         task_id="t1", turn=1, model=PRICED, used_tokens=1000, window_tokens=window, shares=shares, prompt=prompt
     )
-    nothing = msgspec.structs.replace(whole, turn=2, used_tokens=0, shares=(), prompt=())
+    nothing = msgspec.structs.replace(expected, turn=2, used_tokens=0, shares=(), prompt=())
     async with raw_client(engine) as client:
-        assert await explain(client, taskId="t1") == whole
+        assert await explain(client, taskId="t1") == expected
         assert await explain(client, taskId="t1", turn=2) == nothing
         assert error_of(await client.ask("context/explain", taskId="t1", turn=3))[1] == "not_found"
         assert error_of(await client.ask("context/explain", taskId="none"))[1] == "not_found"
@@ -176,8 +176,8 @@ async def test_a_task_before_its_first_call_sent_nothing(engine: EngineServer) -
     engine.database.journal.put(conversations.save(conversation()), tasks.save(task()))
     await engine.database.journal.flush()
     async with raw_client(engine) as client:
-        found = await explain(client, taskId="t1")
-    assert (found.turn, found.used_tokens, found.window_tokens, found.shares) == (0, 0, None, ())
+        context = await explain(client, taskId="t1")
+    assert (context.turn, context.used_tokens, context.window_tokens, context.shares) == (0, 0, None, ())
 
 
 async def test_sizes_of_the_parts_of_a_request_are_stored(tmp_path: Path) -> None:
@@ -186,10 +186,10 @@ async def test_sizes_of_the_parts_of_a_request_are_stored(tmp_path: Path) -> Non
         done = await parts.watcher.end((await parts.start("Say hello, please")).id)
         first = await parts.services.database.turns.sent(done.id, 1)
         second = await parts.services.database.turns.sent(done.id)
-        whole = await parts.services.database.usage.report(UsageReportParams())
+        usage_report = await parts.services.database.usage.report(UsageReportParams())
     assert first is not None and second is not None
     kinds = {part.part: part for part in second.parts}
     assert [part.part for part in first.parts] == ["system", "tools", "history"]
     assert kinds["history"].items == 2 and kinds["history"].characters > len("Say hello, please")
     assert kinds["results"].items == 1 and kinds["results"].characters >= len("hello")
-    assert (whole.total.turns, whole.total.tasks) == (2, 1)
+    assert (usage_report.total.turns, usage_report.total.tasks) == (2, 1)

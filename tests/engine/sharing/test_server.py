@@ -35,11 +35,11 @@ BODY: JsonObject = {"model": "ollama/test-model", "context": {"systemPrompt": ""
 
 async def post(shared: Shared, body: JsonObject | bytes = BODY, **headers: str) -> tuple[int, str]:
     """One plain request: status and text."""
-    given = {"Authorization": f"Bearer {TOKEN}"} | headers
+    request_headers = {"Authorization": f"Bearer {TOKEN}"} | headers
     data = body if isinstance(body, bytes) else msgspec.json.encode(body)
     async with (
         aiohttp.ClientSession() as session,
-        session.post(f"{shared.url}/api/stream", headers=given, data=data) as response,
+        session.post(f"{shared.url}/api/stream", headers=request_headers, data=data) as response,
     ):
         return response.status, await response.text()
 
@@ -78,7 +78,7 @@ async def test_token_removed_from_the_file_is_refused_at_once(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("body", "status", "said"),
+    ("body", "status", "reason"),
     [
         (b"{", 400, "not a request"),
         (b"[" * 100_000, 400, "not a request"),
@@ -93,13 +93,13 @@ async def test_token_removed_from_the_file_is_refused_at_once(tmp_path: Path) ->
     ],
 )
 async def test_invalid_request_is_refused_with_a_reason(
-    tmp_path: Path, body: JsonObject | bytes, status: int, said: str
+    tmp_path: Path, body: JsonObject | bytes, status: int, reason: str
 ) -> None:
     bounds = SharingLimits(body_bytes=4096 if status == 413 else 1_000_000)
     async with ModelServer() as upstream, sharing(address(upstream), tmp_path, ONCE, bounds) as shared:
         answer = await post(shared, body)
     assert answer[0] == status
-    assert said in answer[1]
+    assert reason in answer[1]
     assert "sk-secret" not in answer[1]
     assert len(answer[1]) < 2_000
 

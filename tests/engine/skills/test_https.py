@@ -19,7 +19,7 @@ from tests.support.provider_servers import self_signed
 
 
 def _served_by_git(root: Path, request: web.Request, body: bytes) -> subprocess.CompletedProcess[bytes]:
-    """What `git http-backend` answers, by the rules of CGI."""
+    """Run `git http-backend` on a request, by the rules of CGI."""
     environment = {
         "PATH": os.environ["PATH"],
         "GIT_PROJECT_ROOT": str(root),
@@ -42,8 +42,8 @@ async def test_a_skill_is_installed_over_https_and_from_no_server_that_is_not_tr
     repository(tmp_path / "served/report")
 
     async def answer(request: web.Request) -> web.Response:
-        made = await asyncio.to_thread(_served_by_git, tmp_path / "served", request, await request.read())
-        head, _, body = made.stdout.partition(b"\r\n\r\n")
+        process = await asyncio.to_thread(_served_by_git, tmp_path / "served", request, await request.read())
+        head, _, body = process.stdout.partition(b"\r\n\r\n")
         fields = dict(line.split(": ", 1) for line in head.decode().split("\r\n"))
         status = int(fields.pop("Status", "200").split()[0])
         return web.Response(status=status, body=body, headers=fields)
@@ -63,9 +63,9 @@ async def test_a_skill_is_installed_over_https_and_from_no_server_that_is_not_tr
         with pytest.raises(InvalidParams, match="could not be fetched"):
             await skills.preview(SkillPreviewParams(source=address))
         monkeypatch.setenv("GIT_SSL_CAINFO", str(tmp_path / "certificate.pem"))
-        shown = (await skills.preview(SkillPreviewParams(source=address))).preview
-        assert shown is not None and len(shown.commit) == 40
-        made = await skills.install(SkillInstallParams(source=address, fingerprint=shown.fingerprint))
+        preview = (await skills.preview(SkillPreviewParams(source=address))).preview
+        assert preview is not None and len(preview.commit) == 40
+        installed = await skills.install(SkillInstallParams(source=address, fingerprint=preview.fingerprint))
     finally:
         await runner.cleanup()
-    assert (made.source, made.commit, made.scripts) == (address, shown.commit, 2)
+    assert (installed.source, installed.commit, installed.scripts) == (address, preview.commit, 2)

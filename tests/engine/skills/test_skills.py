@@ -29,16 +29,16 @@ def written(folder: Path, text: str = HEAD) -> Path:
     return folder
 
 
-def git(folder: Path, *words: str) -> str:
-    made = subprocess.run(
-        ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-c", "protocol.file.allow=always", *words],
+def git(folder: Path, *arguments: str) -> str:
+    process = subprocess.run(
+        ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-c", "protocol.file.allow=always", *arguments],
         cwd=folder,
         capture_output=True,
         text=True,
         check=True,
         env={**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"},
     )
-    return made.stdout.strip()
+    return process.stdout.strip()
 
 
 def repository(folder: Path) -> str:
@@ -61,44 +61,46 @@ class Ground:
         self.skills = Skills(self.paths, self.home, ("https", "file"))
 
     async def preview(self, source: str, path: str = "", ref: str = "") -> SkillPreview:
-        found = (await self.skills.preview(SkillPreviewParams(source=source, path=path, ref=ref))).preview
-        assert found is not None
-        return found
+        preview = (await self.skills.preview(SkillPreviewParams(source=source, path=path, ref=ref))).preview
+        assert preview is not None
+        return preview
 
-    async def install(self, shown: SkillPreview) -> Path:
-        params = SkillInstallParams(source=shown.source, path=shown.path, ref=shown.ref, fingerprint=shown.fingerprint)
+    async def install(self, preview: SkillPreview) -> Path:
+        params = SkillInstallParams(
+            source=preview.source, path=preview.path, ref=preview.ref, fingerprint=preview.fingerprint
+        )
         return Path((await self.skills.install(params)).file)
 
     def left(self) -> list[str]:
-        """What lies beside the skills, and copies of repositories."""
+        """List the files next to the folder of skills, and the copies of repositories."""
         config = self.skills.folder.parent
-        return [one.name for one in config.iterdir() if one.name != "skills"] + os.listdir(self.paths.staging)
+        return [path.name for path in config.iterdir() if path.name != "skills"] + os.listdir(self.paths.staging)
 
 
 @pytest.fixture
 def ground(tmp_path: Path) -> Ground:
-    made = Ground(tmp_path)
-    make_folder(made.paths.staging)
-    return made
+    new_ground = Ground(tmp_path)
+    make_folder(new_ground.paths.staging)
+    return new_ground
 
 
 async def test_a_skill_of_a_folder_is_shown_whole_and_installed_as_shown(ground: Ground) -> None:
     source = written(ground.folder / "source")
-    shown = await ground.preview(str(source))
-    assert (shown.name, shown.description, shown.text, shown.problem) == ("report", "Makes reports.", HEAD, "")
-    assert [(file.path, file.size, file.is_script) for file in shown.files] == [
+    preview = await ground.preview(str(source))
+    assert (preview.name, preview.description, preview.text, preview.problem) == ("report", "Makes reports.", HEAD, "")
+    assert [(file.path, file.size, file.is_script) for file in preview.files] == [
         ("SKILL.md", len(HEAD), False),
         ("notes.txt", 5, False),
         ("scripts/make.py", 14, True),
         ("scripts/run", 19, True),
     ]
-    assert [(one.path, one.text, one.is_cut) for one in shown.scripts] == [
+    assert [(script.path, script.text, script.is_cut) for script in preview.scripts] == [
         ("scripts/make.py", "print('made')\n", False),
         ("scripts/run", "#!/bin/sh\necho run\n", False),
     ]
     assert not ground.skills.folder.exists(), "nothing was installed yet"
 
-    file = await ground.install(shown)
+    file = await ground.install(preview)
     assert file == ground.home / ".config/errand/skills/report/SKILL.md"
     assert (file.parent / "scripts/make.py").read_text() == "print('made')\n"
     assert os.access(file.parent / "scripts/run", os.X_OK) and not os.access(file, os.X_OK)
@@ -110,11 +112,11 @@ async def test_a_skill_of_a_folder_is_shown_whole_and_installed_as_shown(ground:
 async def test_a_skill_of_a_repository_is_installed_from_its_commit(ground: Ground) -> None:
     source = written(ground.folder / "source")
     address = repository(source)
-    shown = await ground.preview(address)
-    assert (shown.commit, len(shown.files)) == (git(source, "rev-parse", "HEAD"), 4)
-    file = await ground.install(shown)
+    preview = await ground.preview(address)
+    assert (preview.commit, len(preview.files)) == (git(source, "rev-parse", "HEAD"), 4)
+    file = await ground.install(preview)
     (listed,) = (await ground.skills.listing(None)).skills
-    assert (listed.source, listed.commit) == (address, shown.commit)
+    assert (listed.source, listed.commit) == (address, preview.commit)
     assert not (file.parent / ".git").exists() and ground.left() == []
 
 
@@ -122,8 +124,8 @@ async def test_one_of_several_skills_of_a_repository_is_chosen(ground: Ground) -
     for name in ("a", "b"):
         written(ground.folder / "source/skills" / name, HEAD.replace("report", name))
     for source in (repository(ground.folder / "source"), str(ground.folder / "source")):
-        found = await ground.skills.preview(SkillPreviewParams(source=source))
-        assert (found.preview, found.choices) == (None, ("skills/a", "skills/b"))
+        answer = await ground.skills.preview(SkillPreviewParams(source=source))
+        assert (answer.preview, answer.choices) == (None, ("skills/a", "skills/b"))
         assert (await ground.preview(source, "skills/b")).name == "b"
         with pytest.raises(InvalidParams):
             await ground.preview(source, "skills/c")
@@ -143,14 +145,14 @@ async def test_a_branch_or_tag_can_be_named(ground: Ground) -> None:
 
 async def test_what_changed_since_it_was_shown_is_not_installed(ground: Ground) -> None:
     source = written(ground.folder / "source")
-    shown = await ground.preview(str(source))
+    preview = await ground.preview(str(source))
     (source / "scripts/make.py").write_text("import os\n")
     with pytest.raises(Conflict, match="is not what was shown"):
-        await ground.install(shown)
+        await ground.install(preview)
     (source / "scripts/make.py").write_text("print('made')\n")
     (source / "notes.txt").chmod(0o755)
     with pytest.raises(Conflict):
-        await ground.install(shown)
+        await ground.install(preview)
     assert not ground.skills.folder.exists()
 
 
@@ -196,9 +198,9 @@ def _large(folder: Path) -> None:
 
 
 def _deep(folder: Path) -> None:
-    place = folder.joinpath(*"abcdefgh")
-    place.mkdir(parents=True)
-    (place / "file").write_text("")
+    deep_folder = folder.joinpath(*"abcdefgh")
+    deep_folder.mkdir(parents=True)
+    (deep_folder / "file").write_text("")
 
 
 def _odd_name(folder: Path) -> None:
@@ -254,9 +256,9 @@ async def test_a_pipe_in_a_folder_is_refused_at_once(ground: Ground) -> None:
 async def test_links_within_the_skill_become_files(ground: Ground) -> None:
     source = written(ground.folder / "source")
     (source / "same.py").symlink_to("scripts/make.py")
-    for shown in (await ground.preview(str(source)), await ground.preview(repository(source))):
-        assert any(file.path == "same.py" and file.size == 14 for file in shown.files)
-    file = await ground.install(shown)
+    for preview in (await ground.preview(str(source)), await ground.preview(repository(source))):
+        assert any(file.path == "same.py" and file.size == 14 for file in preview.files)
+    file = await ground.install(preview)
     assert not (file.parent / "same.py").is_symlink()
 
 
@@ -352,10 +354,10 @@ async def test_removed_skill_comes_back_with_its_files_as_they_were(ground: Grou
 
 
 async def test_removed_skill_is_not_put_over_another_of_its_name(ground: Ground) -> None:
-    shown = await ground.preview(str(written(ground.folder / "source")))
-    file = await ground.install(shown)
+    preview = await ground.preview(str(written(ground.folder / "source")))
+    file = await ground.install(preview)
     await ground.skills.remove(str(file))
-    await ground.install(shown)
+    await ground.install(preview)
     with pytest.raises(Conflict, match="Remove it first"):
         await ground.skills.restore(str(file))
     await ground.skills.remove(str(file))
@@ -386,9 +388,9 @@ async def test_skills_of_the_workspace_come_first_and_shadow_others(ground: Grou
     workspace = ground.folder / "work"
     near = written(workspace / ".agents/skills/report")
     file = await ground.install(await ground.preview(str(near)))
-    found = await ground.skills.listing(str(workspace))
-    assert (found.trust, [skill.is_trusted for skill in found.skills]) == ("unknown", [False, True])
-    params = SkillTrustParams(workspace=str(workspace), fingerprint=found.fingerprint, trusted=True)
+    listing = await ground.skills.listing(str(workspace))
+    assert (listing.trust, [skill.is_trusted for skill in listing.skills]) == ("unknown", [False, True])
+    params = SkillTrustParams(workspace=str(workspace), fingerprint=listing.fingerprint, trusted=True)
     listed = (await ground.skills.trust(params)).skills
     assert [(skill.origin, skill.shadowed_by) for skill in listed] == [
         ("workspace", ""),
@@ -410,9 +412,9 @@ async def test_what_is_no_skill_cannot_be_switched_off(ground: Ground) -> None:
 
 
 async def test_two_installations_at_once_leave_one_skill(ground: Ground) -> None:
-    shown = await ground.preview(str(written(ground.folder / "source")))
-    done = await asyncio.gather(ground.install(shown), ground.install(shown), return_exceptions=True)
-    assert sorted(type(one).__name__ for one in done) == ["Conflict", "PosixPath"]
+    preview = await ground.preview(str(written(ground.folder / "source")))
+    done = await asyncio.gather(ground.install(preview), ground.install(preview), return_exceptions=True)
+    assert sorted(type(outcome).__name__ for outcome in done) == ["Conflict", "PosixPath"]
     assert ground.left() == []
 
 

@@ -42,10 +42,10 @@ async def test_an_execution_without_an_end_is_unfinished(database: Database) -> 
     database.journal.put(executions.started(started("x1")), executions.started(started("x2")))
     database.journal.put(executions.finished(finished("x1")))
     await database.journal.flush()
-    whole, begun = StoredExecution(started("x1"), finished("x1")), StoredExecution(started("x2"), None)
-    assert await database.executions.of_task("t1") == (whole, begun)
+    complete, begun = StoredExecution(started("x1"), finished("x1")), StoredExecution(started("x2"), None)
+    assert await database.executions.of_task("t1") == (complete, begun)
     assert await database.executions.unfinished("t1") == (begun,)
-    assert await database.executions.get("x1") == whole
+    assert await database.executions.get("x1") == complete
     assert await database.executions.get("x3") is None
 
 
@@ -59,8 +59,8 @@ async def test_an_execution_cannot_end_twice(database: Database) -> None:
 async def test_grant_is_its_newest_row_and_keeps_its_history(database: Database) -> None:
     used = msgspec.structs.replace(grant(), last_used_at=NOW)
     revoked = msgspec.structs.replace(used, revoked_at=NOW + timedelta(seconds=1))
-    for one in (grant(), grant("g2"), used):
-        database.journal.put(grants.save(one))
+    for saved_grant in (grant(), grant("g2"), used):
+        database.journal.put(grants.save(saved_grant))
     await database.journal.flush()
     assert await database.grants.valid() == (grant("g2"), used)
     database.journal.put(grants.save(revoked))
@@ -105,11 +105,11 @@ async def test_the_audit_of_memory_is_read_in_pages_newest_first(database: Datab
     database.journal.put(memory_log.add("pruned", "Errand", "12 vectors"), memory_log.add("rebuilt", "Errand", ""))
     await database.journal.flush()
     newest = await database.memory_log.page(2)
-    assert [(one.number, one.action, one.by, one.about) for one in newest.entries] == [
+    assert [(entry.number, entry.action, entry.by, entry.about) for entry in newest.entries] == [
         (3, "rebuilt", "Errand", ""),
         (2, "pruned", "Errand", "12 vectors"),
     ]
     assert newest.has_more
     oldest = await database.memory_log.page(2, newest.entries[-1].number)
-    assert ([one.about for one in oldest.entries], oldest.has_more) == (["fact fact_1"], False)
+    assert ([entry.about for entry in oldest.entries], oldest.has_more) == (["fact fact_1"], False)
     assert newest.entries[0].at >= oldest.entries[0].at

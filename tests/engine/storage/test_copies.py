@@ -59,14 +59,14 @@ async def test_each_day_with_changes_gets_a_copy_and_the_last_five_are_kept(data
         happen(database, number + 1)
         await database.journal.flush()
         assert await daily.make()
-    kept = sorted(folder.iterdir())
-    assert [conversations_in(file) for file in kept] == [3, 4, 5, 6, 7]
-    for file in kept:
+    copies = sorted(folder.iterdir())
+    assert [conversations_in(file) for file in copies] == [3, 4, 5, 6, 7]
+    for file in copies:
         made_at = file.stat().st_mtime - 3600
         os.utime(file, (made_at, made_at))
     assert await daily.make()
-    assert sorted(folder.iterdir()) == kept
-    assert kept[-1].stat().st_mtime > time.time() - 1800, "nothing has happened since: it is as good as a new one"
+    assert sorted(folder.iterdir()) == copies
+    assert copies[-1].stat().st_mtime > time.time() - 1800, "nothing has happened since: it is as good as a new one"
 
 
 @of_sqlite
@@ -111,8 +111,8 @@ async def test_hidden_damage_is_found_by_the_daily_copy_and_good_copies_are_kept
     happen(database, 2001)
     await database.close()
     with path.open("r+b") as file:
-        for place in range(path.stat().st_size // 8192 * 4096, path.stat().st_size - 40 * 4096, 4096):
-            file.seek(place)
+        for offset in range(path.stat().st_size // 8192 * 4096, path.stat().st_size - 40 * 4096, 4096):
+            file.seek(offset)
             file.write(b"\xee" * 4096)
     assert not await DailyBackups(path, folder, health).make()
     assert list(folder.iterdir()) == good

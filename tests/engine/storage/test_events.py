@@ -43,8 +43,8 @@ def record(sequence: int, event: Event) -> EventRecord:
 
 
 async def publish(database: Database, *records: EventRecord) -> None:
-    for one in records:
-        database.journal.put(*event_writes(one))
+    for event_record in records:
+        database.journal.put(*event_writes(event_record))
     await database.journal.flush()
 
 

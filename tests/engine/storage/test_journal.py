@@ -78,13 +78,13 @@ async def test_failed_group_is_omitted_as_a_whole_and_fails_only_its_owners_flus
 
 
 async def test_flush_reports_failures_only_to_their_owner(database: Database) -> None:
-    put, told = asyncio.Event(), asyncio.Event()
+    put, flushed = asyncio.Event(), asyncio.Event()
 
     async def guilty() -> str:
         begin_ownership()
         database.journal.put(nodes.save(ORPHAN))
         put.set()
-        await told.wait()
+        await flushed.wait()
         with pytest.raises(StorageError) as caught:
             await database.journal.flush()
         return str(caught.value)
@@ -94,7 +94,7 @@ async def test_flush_reports_failures_only_to_their_owner(database: Database) ->
         await put.wait()
         database.journal.put(nodes.save(node("fine")))
         await database.journal.flush()
-        told.set()
+        flushed.set()
 
     failure, _ = await asyncio.gather(guilty(), innocent())
     assert "foreign key" in failure.lower()
@@ -168,8 +168,8 @@ async def test_probe_and_transaction_behind_a_blocked_change_are_refused_at_once
             await database.journal.transact(nothing)
     await database.journal.flush()
     assert await database.agents.get("a1") == agent()
-    told = [record for record in caplog.records if record.levelname == "ERROR"]
-    assert len(told) == 1, "the log says so once, however often it is tried"
+    error_records = [record for record in caplog.records if record.levelname == "ERROR"]
+    assert len(error_records) == 1, "the log says so once, however often it is tried"
 
 
 async def test_awaited_commit_is_durable_and_others_are_a_moment_later(database: Database, tmp_path: Path) -> None:
@@ -263,7 +263,7 @@ async def test_full_queue_is_busy_and_keeps_its_entries(tmp_path: Path) -> None:
     reopened = await Database.open(sqlite_url(tmp_path / "errand.db"), tmp_path)
     page = await reopened.conversations.page()
     await reopened.close()
-    assert [found.id for found in page.conversations] == ["c3", "c2", "c1", "c0"]
+    assert [stored.id for stored in page.conversations] == ["c3", "c2", "c1", "c0"]
 
 
 async def test_closed_journal_refuses_changes_and_can_be_closed_again(database: Database) -> None:
@@ -377,10 +377,10 @@ async def test_who_waits_for_a_journal_that_ends_by_a_defect_is_told(
         raise AssertionError("never its turn")
 
     journal.put(conversations.save(conversation("c2")))
-    waiting = [asyncio.create_task(one) for one in (journal.flush(), journal.probe(), journal.while_idle(work))]
+    waiting = [asyncio.create_task(call) for call in (journal.flush(), journal.probe(), journal.while_idle(work))]
     ended, left = await asyncio.wait(waiting, timeout=20)
     assert not left
-    assert [type(one.exception()) for one in ended] == [StorageError] * 3
+    assert [type(call.exception()) for call in ended] == [StorageError] * 3
     with pytest.raises(StorageError, match="closed"):
         await journal.flush()
     await engine.dispose()

@@ -51,8 +51,8 @@ def insert(path: Path, table: str, parameters: dict[str, Value]) -> None:
     with closing(sqlite3.connect(path)) as connection:
         columns = {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
         names = ", ".join(name for name in parameters if name in columns)
-        places = ", ".join(f":{name}" for name in parameters if name in columns)
-        connection.execute(f"INSERT INTO {table} ({names}) VALUES ({places})", parameters)
+        placeholders = ", ".join(f":{name}" for name in parameters if name in columns)
+        connection.execute(f"INSERT INTO {table} ({names}) VALUES ({placeholders})", parameters)
         connection.commit()
 
 
@@ -77,8 +77,8 @@ def old_database(path: Path) -> None:
     insert(path, "turns", {**begun, "usage": to_json(USED)})
     insert(path, "turns", {**begun, "turn": 2, "status": "started", "usage": None})
     insert(path, "grants", dict(grants.save(grant("g1")).parameters))
-    for one in (CODER, POET):
-        uncoloured = msgspec.structs.replace(one, color="")
+    for personality in (CODER, POET):
+        uncoloured = msgspec.structs.replace(personality, color="")
         insert(path, "personalities", dict(agents.save_personality(uncoloured).parameters))
 
 
@@ -93,7 +93,7 @@ async def test_older_database_keeps_its_records_and_gets_the_new_schema(tmp_path
         assert [hit.node_id for hit in await database.search.find("treasure")] == ["n1"]
         (used,) = (await database.usage.report(UsageReportParams())).conversations
         assert (used.key, used.usage, used.turns, used.tasks) == ("c1", USED, 1, 1)
-        assert [await database.personalities.get(one.id) for one in (CODER, POET)] == [CODER, POET]
+        assert [await database.personalities.get(personality.id) for personality in (CODER, POET)] == [CODER, POET]
         assert await database.grants.valid() == ()
         (revoked,) = await database.grants.all()
         assert msgspec.structs.replace(revoked, revoked_at=None) == grant("g1"), "it allowed more than it said"
@@ -122,11 +122,11 @@ def test_the_newest_five_copies_are_kept(tmp_path: Path) -> None:
         old_database(path)
         insert(path, "meta", {"name": "number", "value": str(number)})
         prepare_file(path, tmp_path / "copies")
-    kept: set[str] = set()
+    numbers: set[str] = set()
     for copy in (tmp_path / "copies").iterdir():
         with closing(sqlite3.connect(copy)) as connection:
-            kept.add(connection.execute("SELECT value FROM meta WHERE name = 'number'").fetchone()[0])
-    assert kept == {"2", "3", "4", "5", "6"}
+            numbers.add(connection.execute("SELECT value FROM meta WHERE name = 'number'").fetchone()[0])
+    assert numbers == {"2", "3", "4", "5", "6"}
 
 
 def test_without_a_copy_nothing_is_migrated(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ async def grow(database: Database, count: int, prefix: str = "n", root: str | No
     for number in range(count):
         parent = branch[-1].id if branch else root
         branch.append(node(f"{prefix}{number}", parent, text=f"{prefix} {number}"))
-    database.journal.put(*(nodes.save(one) for one in branch))
+    database.journal.put(*(nodes.save(branch_node) for branch_node in branch))
     await database.journal.flush()
     return tuple(branch)
 
@@ -64,7 +64,7 @@ async def test_streaming_node_is_replaced_by_its_finished_version_at_the_same_po
 async def test_nodes_are_read_by_their_ids_up_to_a_number(database: Database) -> None:
     branch = await grow(database, 4)
     _, stored, _ = await database.nodes.after(0, 10)
-    assert [one.node for one in stored] == list(branch)
+    assert [stored_node.node for stored_node in stored] == list(branch)
     assert [(await database.nodes.after(0, limit))[2] for limit in (3, 4, 5)] == [True, True, False]
     asked = ("n3", "n2", "n0", "none")
     assert await database.nodes.ids_up_to(stored[2].number, asked) == ["n0", "n2"]
@@ -79,8 +79,8 @@ async def test_ten_thousand_nodes_in_one_branch_come_back_in_order(database: Dat
 async def test_long_branch_is_read_from_its_end_plus_requested_nodes(database: Database) -> None:
     large = "x" * 1_000_000
     branch = [node(f"n{number}", f"n{number - 1}" if number else None, text=large) for number in range(14)]
-    for one in branch:
-        database.journal.put(nodes.save(one))
+    for branch_node in branch:
+        database.journal.put(nodes.save(branch_node))
     await grow(database, 2, "other", "n1")
     assert await database.nodes.recent("n13") == tuple(branch[-9:])
     assert await database.nodes.recent("n3") == tuple(branch[:4])
@@ -90,8 +90,8 @@ async def test_long_branch_is_read_from_its_end_plus_requested_nodes(database: D
 
 async def test_a_page_of_large_nodes_has_fewer_of_them(database: Database) -> None:
     branch = [node(f"n{n}", f"n{n - 1}" if n else None, text="x" * 3_000_000) for n in range(4)]
-    for one in branch:
-        database.journal.put(nodes.save(one))
+    for branch_node in branch:
+        database.journal.put(nodes.save(branch_node))
     await database.journal.flush()
     assert await database.nodes.branch("n3", 50) == (tuple(branch[2:]), True)
     assert await database.nodes.branch("n3", 50, "n2") == (tuple(branch[:2]), False)

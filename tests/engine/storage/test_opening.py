@@ -43,9 +43,9 @@ async def test_a_new_database_has_the_assistant_an_epoch_and_nothing_else(tmp_pa
 async def test_opening_again_keeps_the_epoch_and_the_records(tmp_path: Path) -> None:
     epoch = await filled(tmp_path / "errand.db")
     database = await Database.open(sqlite_url(tmp_path / "errand.db"), tmp_path)
-    found = await database.conversations.get("c0")
+    stored = await database.conversations.get("c0")
     await database.close()
-    assert (database.epoch, found) == (epoch, conversation("c0"))
+    assert (database.epoch, stored) == (epoch, conversation("c0"))
 
 
 async def test_closing_puts_all_into_the_file_although_another_program_has_it_open(tmp_path: Path) -> None:
@@ -139,8 +139,8 @@ async def test_damage_in_the_middle_is_reported_instead_of_an_empty_list(tmp_pat
     path = tmp_path / "errand.db"
     await filled(path, 2000)
     with path.open("r+b") as file:
-        for place in range(path.stat().st_size // 8192 * 4096, path.stat().st_size, 4096):
-            file.seek(place)
+        for offset in range(path.stat().st_size // 8192 * 4096, path.stat().st_size, 4096):
+            file.seek(offset)
             file.write(b"\xee" * 4096)
     database = await Database.open(sqlite_url(path), tmp_path / "copies")
     with pytest.raises(StorageError, match="cannot be read: database disk image is malformed"):

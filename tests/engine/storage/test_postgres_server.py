@@ -60,7 +60,7 @@ async def test_while_the_server_is_away_changes_wait_and_reads_say_so(
         unsubscribe = database.health.subscribe(reported.set)
         if not database.health.conditions:
             await reported.wait()
-        assert [one.kind for one in database.health.conditions] == ["unreachable"]
+        assert [condition.kind for condition in database.health.conditions] == ["unreachable"]
         assert not flushing.done() and not patient.done()
     finally:
         postgres.start()
@@ -73,9 +73,9 @@ async def test_while_the_server_is_away_changes_wait_and_reads_say_so(
 
 async def _patiently(database: Database) -> str:
     begin_patience()
-    found = await database.conversations.get("c1")
-    assert found is not None
-    return found.title
+    stored = await database.conversations.get("c1")
+    assert stored is not None
+    return stored.title
 
 
 async def test_a_server_that_hangs_counts_as_away_until_it_answers(database_url: str, postgres: PostgresServer) -> None:
@@ -103,8 +103,8 @@ async def test_a_server_that_hangs_counts_as_away_until_it_answers(database_url:
 async def test_a_restored_dump_is_whole_and_searchable(
     database: Database, database_url: str, postgres: PostgresServer, tmp_path: Path
 ) -> None:
-    said = node("n1", text="the quick brown fox")
-    database.journal.put(agents.save_agent(agent()), nodes.save(said))
+    message = node("n1", text="the quick brown fox")
+    database.journal.put(agents.save_agent(agent()), nodes.save(message))
     await database.journal.flush()
     restored = await Database.open(postgres.copy(database_url), tmp_path)
     assert restored.epoch == database.epoch
@@ -154,7 +154,7 @@ async def test_a_text_with_nul_is_stored_without_it(database: Database) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "phrases", "unfinished", "snippet"),
+    ("text", "phrases", "unfinished", "snippet"),
     [
         ("a b c", ("b",), False, "a \u2068b\u2069 c"),
         ("Ein Café in ZÜRICH", ("zurich",), False, "Ein Café in \u2068ZÜRICH\u2069"),
@@ -170,6 +170,6 @@ async def test_a_text_with_nul_is_stored_without_it(database: Database) -> None:
     ],
 )
 def test_a_snippet_shows_sixteen_words_around_the_match(
-    said: str, phrases: tuple[str, ...], unfinished: bool, snippet: str
+    text: str, phrases: tuple[str, ...], unfinished: bool, snippet: str
 ) -> None:
-    assert marked_snippet(said, phrases, unfinished) == snippet
+    assert marked_snippet(text, phrases, unfinished) == snippet

@@ -26,8 +26,8 @@ def no_more_threads(_: threading.Thread) -> None:
 
 
 async def test_reads_at_once_share_the_threads_and_none_is_lost(reads: ReadThreads) -> None:
-    found = await asyncio.gather(*(reads.rows(text(f"SELECT {number}"), None) for number in range(50)))
-    assert [rows[0][0] for rows in found] == list(range(50))
+    results = await asyncio.gather(*(reads.rows(text(f"SELECT {number}"), None) for number in range(50)))
+    assert [rows[0][0] for rows in results] == list(range(50))
     await reads.close()
 
 

@@ -35,7 +35,7 @@ def called(node_id: str, parent_id: str, tool: str) -> tuple[Node, Node]:
 
 async def fill(database: Database) -> None:
     """Two conversations, one node per day from the 30th of October on."""
-    said = (
+    branch = (
         msgspec.structs.replace(node("n1", text="Where is the fox?"), role="user", author="user"),
         node("n2", "n1", text="The fox is here"),
         *called("n3", "n2", "mcp.git/log_all"),
@@ -50,8 +50,8 @@ async def fill(database: Database) -> None:
         agents.save_agent(agent("a1")),
         agents.save_agent(msgspec.structs.replace(agent("agent-2"), name="Coder Ö")),
         *(
-            nodes.save(msgspec.structs.replace(one, created_at=FIRST + number * DAY))
-            for number, one in enumerate((*said, other))
+            nodes.save(msgspec.structs.replace(saved, created_at=FIRST + number * DAY))
+            for number, saved in enumerate((*branch, other))
         ),
     ):
         database.journal.put(write)
@@ -133,11 +133,11 @@ async def test_operators_narrow_with_words_and_alone(filled: Database, text: str
 
 async def test_what_the_engine_tells_an_agent_is_not_from_a_person(database: Database) -> None:
     await fill(database)
-    told = msgspec.structs.replace(node("n6", "n5", text="Go on with the fox"), role="user", author="engine")
-    database.journal.put(nodes.save(msgspec.structs.replace(told, created_at=FIRST + 20 * DAY)))
+    nudge = msgspec.structs.replace(node("n6", "n5", text="Go on with the fox"), role="user", author="engine")
+    database.journal.put(nodes.save(msgspec.structs.replace(nudge, created_at=FIRST + 20 * DAY)))
     await database.journal.flush()
-    found = [[hit.node_id for hit in await database.search.find(text)] for text in ("fox from:user", '"go on"')]
-    assert found == [["n1"], ["n6"]]
+    hit_ids = [[hit.node_id for hit in await database.search.find(text)] for text in ("fox from:user", '"go on"')]
+    assert hit_ids == [["n1"], ["n6"]]
 
 
 async def test_inside_one_conversation_they_narrow_too(filled: Database) -> None:
@@ -147,8 +147,8 @@ async def test_inside_one_conversation_they_narrow_too(filled: Database) -> None
 
 async def test_hits_contain_their_neighbours_and_position(filled: Database) -> None:
     hits = {hit.node_id: hit for hit in await filled.search.find("fox")}
-    shown = {i: (hit.before, hit.after, hit.place, hit.of) for i, hit in hits.items()}
-    assert shown == {
+    contexts = {i: (hit.before, hit.after, hit.place, hit.of) for i, hit in hits.items()}
+    assert contexts == {
         "o1": ("", "", 1, 1),
         "n5": ("the fox is made", "", 7, 7),
         "n4r": ("shell", "A fox, says the coder", 6, 7),
@@ -186,8 +186,8 @@ async def test_deleted_agent_is_still_found_by_its_name(database: Database) -> N
     await fill(database)
     gone = FormerAgent(id="gone", name="Pilot")
     held = msgspec.structs.replace(conversation("c1"), former=(gone,))
-    said = msgspec.structs.replace(node("last", "n5", text="the last fox"), author="gone")
-    database.journal.put(conversations.save(held), nodes.save(said))
+    message = msgspec.structs.replace(node("last", "n5", text="the last fox"), author="gone")
+    database.journal.put(conversations.save(held), nodes.save(message))
     await database.journal.flush()
     assert [hit.node_id for hit in await database.search.find("fox from:pilot")] == ["last"]
 
@@ -255,11 +255,11 @@ async def test_a_period_finds_messages_that_were_stored_later_than_newer_ones(da
     old = [msgspec.structs.replace(node(f"i{n}", text="An old fox"), created_at=FIRST - n * 400 * DAY) for n in (1, 2)]
     database.journal.put(*map(nodes.save, old))
     await database.journal.flush()
-    found = {
+    hit_ids = {
         text: [hit.node_id for hit in await database.search.find(text)]
         for text in ("before:2026 fox", "before:2025", "after:2026-11-05 fox", "before:2026-10-31 after:2025 fox")
     }
-    assert found == {
+    assert hit_ids == {
         "before:2026 fox": ["i2", "i1"],
         "before:2025": ["i2"],
         "after:2026-11-05 fox": ["o1", "n5"],

@@ -27,7 +27,7 @@ async def put(database: Database, *writes: Write) -> None:
 async def test_pages_of_conversations_have_no_gaps_or_duplicates(database: Database) -> None:
     # Many with the same time: the id decides the order.
     saved = [conversation(f"d{number:02}", at=NOW + timedelta(seconds=number // 4)) for number in range(25)]
-    await put(database, *(conversations.save(one) for one in saved))
+    await put(database, *(conversations.save(record) for record in saved))
     seen: list[Conversation] = []
     cursor = None
     while True:
@@ -46,12 +46,12 @@ async def test_full_last_page_has_no_next_page(database: Database) -> None:
 
 async def test_conversations_are_read_by_lists_of_any_length_with_few_statements(database: Database) -> None:
     saved = [conversation(f"d{number:02}") for number in range(20)]
-    await put(database, *(conversations.save(one) for one in saved))
+    await put(database, *(conversations.save(record) for record in saved))
     for count in range(21):
-        named = await database.conversations.named([one.id for one in saved[:count]])
-        assert sorted(one.id for one in named) == [one.id for one in saved[:count]]
+        named = await database.conversations.named([record.id for record in saved[:count]])
+        assert sorted(record.id for record in named) == [record.id for record in saved[:count]]
     lists = (is_one_of(tasks_table.c.id, ["a"] * count) for count in range(300))
-    statements = {str(one.compile(compile_kwargs={"render_postcompile": True})) for one in lists}
+    statements = {str(query.compile(compile_kwargs={"render_postcompile": True})) for query in lists}
     assert len(statements) == 11  # one for none, and 1, 2, 4 … 512
 
 
@@ -64,7 +64,7 @@ async def test_archived_conversations_have_a_list_of_their_own(database: Databas
 async def test_pinned_conversations_and_the_others_have_pages_of_their_own(database: Database) -> None:
     pins = [msgspec.structs.replace(conversation(f"p{number}"), pinned=True) for number in range(3)]
     archived = msgspec.structs.replace(conversation("a1", archived=True), pinned=True)
-    await put(database, *(conversations.save(one) for one in (*pins, archived)))
+    await put(database, *(conversations.save(record) for record in (*pins, archived)))
     first = await database.conversations.page(limit=2, pinned=True)
     assert first.conversations == (pins[2], pins[1])
     assert (await database.conversations.page(cursor=first.next_cursor, pinned=True)).conversations == (pins[0],)
@@ -74,23 +74,25 @@ async def test_pinned_conversations_and_the_others_have_pages_of_their_own(datab
 
 async def test_conversations_are_found_by_parts_of_id_and_title_and_by_folder(database: Database) -> None:
     folders = ("/work/a%b", "/work/A%b", "/work/a_b", '/work/"ä"')
-    made = [
+    titled = [
         msgspec.structs.replace(conversation(f"conv_{number}"), title=f"The {number}. Parser_x", workspace=folder)
         for number, folder in enumerate(folders)
     ]
     hidden = msgspec.structs.replace(conversation("conv_9", archived=True), title="Other")
-    await put(database, *(conversations.save(one) for one in (*made, hidden)))
+    await put(database, *(conversations.save(record) for record in (*titled, hidden)))
     page = database.conversations.page
-    assert (await page(id_part="nv_2")).conversations == (made[2],)
+    assert (await page(id_part="nv_2")).conversations == (titled[2],)
     assert (await page(id_part="v%2")).conversations == ()
-    assert (await page(title_part="2. pARSER_")).conversations == (made[2],)
-    assert [(await page(workspace=one.workspace)).conversations for one in made] == [(one,) for one in made]
+    assert (await page(title_part="2. pARSER_")).conversations == (titled[2],)
+    assert [(await page(workspace=record.workspace)).conversations for record in titled] == [
+        (record,) for record in titled
+    ]
     assert (await page(archived=None, id_part="9")).conversations == (hidden,)
 
 
 async def test_tasks_are_found_by_a_part_of_their_id(database: Database) -> None:
     await put(database, tasks.save(task("task_1f")), tasks.save(task("task_1f_2")))
-    assert [one.id for one in (await database.tasks.page(id_part="1f_")).tasks] == ["task_1f_2"]
+    assert [record.id for record in (await database.tasks.page(id_part="1f_")).tasks] == ["task_1f_2"]
 
 
 @pytest.mark.parametrize("cursor", ["", "x", "x ", "2026"])
@@ -144,7 +146,7 @@ async def test_pages_of_tasks_have_no_gaps_or_duplicates(database: Database) -> 
     # Two with each time: the id decides the order.
     saved = [task(f"t{number}", started_at=NOW + timedelta(seconds=number // 2)) for number in range(10, 19)]
     ended = replace_fields(saved[3], ended_at=NOW)
-    await put(database, *(tasks.save(one) for one in saved), tasks.save(ended))
+    await put(database, *(tasks.save(record) for record in saved), tasks.save(ended))
     for active in (False, True):
         seen: list[Task] = []
         cursor = None
@@ -154,7 +156,11 @@ async def test_pages_of_tasks_have_no_gaps_or_duplicates(database: Database) -> 
             cursor = page.next_cursor
             if cursor is None:
                 break
-        expected = [ended if one.id == ended.id else one for one in reversed(saved) if not active or one.id != ended.id]
+        expected = [
+            ended if record.id == ended.id else record
+            for record in reversed(saved)
+            if not active or record.id != ended.id
+        ]
         assert seen == [*expected, task("t1")]
 
 

@@ -27,12 +27,12 @@ TITLES = (
 
 
 async def put(database: Database, *changed: Conversation) -> None:
-    database.journal.put(*(conversations.save(one) for one in changed))
+    database.journal.put(*(conversations.save(record) for record in changed))
     await database.journal.flush()
 
 
 async def found(database: Database, text: str) -> list[str]:
-    return [one.title for one in await database.titles.find(text)]
+    return [hit.title for hit in await database.titles.find(text)]
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ async def test_title_hits_are_newest_first_and_limited(database: Database) -> No
     await put(database, *TITLES)
     await put(database, msgspec.structs.replace(TITLES[0], updated_at=NOW + timedelta(days=1)))
     assert await found(database, "tests") == [TITLES[0].title, TITLES[2].title]
-    assert [one.title for one in await database.titles.find("tests", 1)] == [TITLES[0].title]
+    assert [hit.title for hit in await database.titles.find("tests", 1)] == [TITLES[0].title]
 
 
 async def test_renamed_title_is_found_and_old_or_deleted_ones_are_not(database: Database) -> None:

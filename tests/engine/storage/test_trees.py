@@ -46,14 +46,16 @@ async def test_the_newest_branch_is_the_one_that_was_written_to_last(database: D
 
 
 async def test_outline_omits_internal_nodes_and_reconnects_the_rest(database: Database) -> None:
-    said = msgspec.structs.replace(node("a"), role="user", blocks=(TextBlock(text="\n  First\n line. "),), task_id="t1")
+    message = msgspec.structs.replace(
+        node("a"), role="user", blocks=(TextBlock(text="\n  First\n line. "),), task_id="t1"
+    )
     called = ToolCallBlock(call_id="1", tool="shell", arguments={})
     calls = msgspec.structs.replace(node("b", "a"), blocks=(TextBlock(text=" "), called, called))
     result = msgspec.structs.replace(node("r", "b"), role="tool_result", author="shell")
     remark = msgspec.structs.replace(node("s", "r"), role="system", author="engine")
     failed = msgspec.structs.replace(node("f", "s", status="failed"), blocks=(), error="No such key.")
     long = node("l", "s", text="word " * 100)
-    database.journal.put(*(nodes.save(one) for one in (said, calls, result, remark, failed, long)))
+    database.journal.put(*(nodes.save(record) for record in (message, calls, result, remark, failed, long)))
     await database.journal.flush()
     outline = await database.trees.outline("c1")
     a, b, f, last = outline.nodes
@@ -70,14 +72,19 @@ async def test_nodes_are_found_by_a_part_of_their_id_newest_first(database: Data
     result = msgspec.structs.replace(node("one_r", "one_a", text="long"), role="tool_result", author="shell")
     other = msgspec.structs.replace(node("one%"), conversation_id="c2")
     every = (node("one_a", text="Hello\nthere."), result, node("two_b"), other)
-    database.journal.put(conversations.save(conversation("c2")), *(nodes.save(one) for one in every))
+    database.journal.put(conversations.save(conversation("c2")), *(nodes.save(record) for record in every))
     await database.journal.flush()
-    found = await database.trees.find("one", "c1", 10)
-    assert [(one.id, one.conversation_id, one.role, one.text) for one in found.nodes] == [
+    page = await database.trees.find("one", "c1", 10)
+    assert [(record.id, record.conversation_id, record.role, record.text) for record in page.nodes] == [
         ("one_r", "c1", "tool_result", ""),
         ("one_a", "c1", "assistant", "Hello there."),
     ]
-    assert (found.nodes[1].created_at, found.has_more) == (NOW, False)
-    assert [one.id for one in (await database.trees.find("", None, 10)).nodes] == ["one%", "two_b", "one_r", "one_a"]
-    assert [one.id for one in (await database.trees.find("%", None, 10)).nodes] == ["one%"]
+    assert (page.nodes[1].created_at, page.has_more) == (NOW, False)
+    assert [record.id for record in (await database.trees.find("", None, 10)).nodes] == [
+        "one%",
+        "two_b",
+        "one_r",
+        "one_a",
+    ]
+    assert [record.id for record in (await database.trees.find("%", None, 10)).nodes] == ["one%"]
     assert (await database.trees.find("o", None, 2)).has_more

@@ -97,11 +97,11 @@ _UNUSABLE: tuple[tuple[JsonObject, TaskMode, str], ...] = (
 )
 
 
-@pytest.mark.parametrize(("schema", "mode", "said"), _UNUSABLE)
+@pytest.mark.parametrize(("schema", "mode", "reason"), _UNUSABLE)
 async def test_unusable_schema_is_refused_before_anything_is_stored(
-    tmp_path: Path, schema: JsonObject, mode: TaskMode, said: str
+    tmp_path: Path, schema: JsonObject, mode: TaskMode, reason: str
 ) -> None:
     async with engine_parts(tmp_path, ModelServer()) as engine:
-        with pytest.raises(InvalidParams, match=said):
+        with pytest.raises(InvalidParams, match=reason):
             await ended(engine, schema, mode)
         assert engine.watcher.events == []

@@ -29,24 +29,26 @@ _SANDBOXES = [
 
 @pytest.fixture(params=_SANDBOXES)
 async def context(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncGenerator[ToolContext]:
-    made = make_tool_context(tmp_path)
+    tool_context = make_tool_context(tmp_path)
     if request.param:
-        profile = SandboxProfile(made.workspace, (), tmp_path / "data", made.output_dir, tmp_path / "cache")
-        made = replace(made, sandbox=CommandSandbox(profile))
-    yield made
-    await made.processes.end()
-    await made.sessions.all.close()
+        profile = SandboxProfile(
+            tool_context.workspace, (), tmp_path / "data", tool_context.output_dir, tmp_path / "cache"
+        )
+        tool_context = replace(tool_context, sandbox=CommandSandbox(profile))
+    yield tool_context
+    await tool_context.processes.end()
+    await tool_context.sessions.all.close()
 
 
 async def shell(context: ToolContext, cancel: CancelSignal | None = None, **arguments: object) -> str:
-    made: JsonObject = {name: value for name, value in arguments.items()}  # type: ignore[misc] -- tests give JSON
-    return text_of(await run(tool_of(context, "shell"), made, cancel))
+    json_arguments: JsonObject = {name: value for name, value in arguments.items()}  # type: ignore[misc] -- tests give JSON
+    return text_of(await run(tool_of(context, "shell"), json_arguments, cancel))
 
 
 async def test_it_starts_is_read_and_is_stopped(context: ToolContext) -> None:
     line = "echo ready; until [ -e go ]; do sleep 0.02; done; echo gone; exec sleep 4711.4711"
-    said = await shell(context, command=line, background=True)
-    assert said.startswith(f"ready\n[background 1 runs in {context.workspace}. Read what is new with action output")
+    output = await shell(context, command=line, background=True)
+    assert output.startswith(f"ready\n[background 1 runs in {context.workspace}. Read what is new with action output")
     assert await shell(context, action="output", id="1") == "(no new output)\n[background 1 is running]"
     (context.workspace / "go").touch()
     assert await shell(context, action="output", id="1", wait_secs=10) == "gone\n[background 1 is running]"
@@ -92,9 +94,9 @@ async def test_much_output_is_cut_and_kept_in_a_file(context: ToolContext) -> No
     await shell(context, command="seq 100000; echo done; sleep 4714", background=True)
     commands = context.sessions.get(BackgroundCommands, _none)
     await until(lambda: commands.commands()[0].last_lines.endswith("done"))
-    said = await shell(context, action="output", id="1")
-    assert len(said) < 70_000
-    assert re.search(r"\[([\d,]+) bytes left out; the full output is in (.*)\]", said) or "done" not in said
+    output = await shell(context, action="output", id="1")
+    assert len(output) < 70_000
+    assert re.search(r"\[([\d,]+) bytes left out; the full output is in (.*)\]", output) or "done" not in output
     text, size, next_offset = commands.piece(commands.get("1"), 0)
     assert text.startswith("1\n2\n") and next_offset < size
 
@@ -108,8 +110,8 @@ async def test_there_are_at_most_so_many(context: ToolContext) -> None:
 
 async def test_keys_of_the_app_are_not_in_the_output(context: ToolContext) -> None:
     context.redactor.add("sk-secret-0123456789")
-    said = await shell(context, command="echo sk-secret-0123456789; sleep 4716", background=True)
-    assert "sk-secret" not in said
+    output = await shell(context, command="echo sk-secret-0123456789; sleep 4716", background=True)
+    assert "sk-secret" not in output
 
 
 async def test_an_unknown_one_says_which_there_are(context: ToolContext) -> None:
@@ -139,11 +141,11 @@ async def test_hostile_arguments_give_a_short_error(context: ToolContext, argume
 
 async def test_a_program_in_a_terminal_reads_what_is_typed(context: ToolContext) -> None:
     line = "tty -s && stty size; read -p 'Name? ' name; echo \"Hello $name\"; exec sleep 4717"
-    said = await shell(context, command=line, background=True, pty=True)
-    assert said.startswith("40 120\nName?")
+    output = await shell(context, command=line, background=True, pty=True)
+    assert output.startswith("40 120\nName?")
     assert "waits for input" in await shell(context, action="output", id="1")
-    said = await shell(context, action="input", id="1", text="Ada", keys=["enter"])
-    assert "Hello Ada" in said
+    output = await shell(context, action="input", id="1", text="Ada", keys=["enter"])
+    assert "Hello Ada" in output
     await shell(context, action="input", id="1", keys=["ctrl-c"])
     await until(lambda: not running("4717"))
 
@@ -172,11 +174,11 @@ async def test_a_terminal_into_which_nobody_types_goes_on_in_the_background(
     context: ToolContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("errand.engine.tools.shell.background_results._PATIENCE_S", 0.2)
-    said = await shell(context, command="read -p 'Name? ' name; exit 3", pty=True)
+    output = await shell(context, command="read -p 'Name? ' name; exit 3", pty=True)
     head = "[it waits for input, and goes on as background 1: type with action input, or stop it]"
-    assert said == f"Name? \n{head}"
-    said = await shell(context, action="input", id="1", text="Ada", keys=["enter"], wait_secs=5)
-    assert said.endswith("ended with exit code 3]")
+    assert output == f"Name? \n{head}"
+    output = await shell(context, action="input", id="1", text="Ada", keys=["enter"], wait_secs=5)
+    assert output.endswith("ended with exit code 3]")
 
 
 async def test_a_program_that_reads_single_keys_waits_for_input(context: ToolContext) -> None:
@@ -189,8 +191,8 @@ async def test_a_program_that_reads_single_keys_waits_for_input(context: ToolCon
 
 
 async def test_a_terminal_says_which_signal_killed_its_program(context: ToolContext) -> None:
-    said = await shell(context, command="bash -c 'kill -SEGV $$'", pty=True)
-    assert "[exit code 139: a program was killed by SIGSEGV (11)]" in said
+    output = await shell(context, command="bash -c 'kill -SEGV $$'", pty=True)
+    assert "[exit code 139: a program was killed by SIGSEGV (11)]" in output
 
 
 async def test_what_is_typed_is_judged_as_code_and_an_interrupt_is_free(context: ToolContext) -> None:
@@ -204,7 +206,7 @@ async def test_clients_learn_of_the_start_and_the_end(context: ToolContext) -> N
     seen: list[tuple[BackgroundCommand, ...]] = []
     watched = replace(context, shell=ShellContext(background_changed=seen.append))
     await shell(watched, command="sleep 4718", background=True)
-    assert [one.ended_at for one in seen[-1]] == [None]
+    assert [command.ended_at for command in seen[-1]] == [None]
     await shell(watched, action="stop", id="1")
     assert seen[-1][0].ended_at is not None and seen[-1][0].stopped_by == "the agent"
 

@@ -29,9 +29,9 @@ def page(count: int) -> str:
 
 def test_elements_of_a_page_are_compared_up_to_a_limit() -> None:
     small, large = page(6_000), page(96_000)
-    wanted = LETTERS[3:] * 8
+    selector = LETTERS[3:] * 8
     assert "[ref=e3]" in similar_elements("\n".join(f"- button {n} [ref=e{n}]" for n in range(9)), "button 3")[0]
-    assert cpu_s(lambda: similar_elements(large, wanted)) < 4 * cpu_s(lambda: similar_elements(small, wanted))
+    assert cpu_s(lambda: similar_elements(large, selector)) < 4 * cpu_s(lambda: similar_elements(small, selector))
 
 
 def test_lines_that_repeat_are_matched_in_time_that_grows_like_their_number() -> None:

@@ -38,9 +38,9 @@ _FORM = """<title>Form</title><h1 id="h1">Sign up</h1><label>Name <input id="nam
 
 @pytest.fixture
 async def context(tmp_path: Path) -> AsyncGenerator[ToolContext]:
-    made = with_rules(make_tool_context(tmp_path), Rules())
-    yield made
-    await made.sessions.all.close()
+    tool_context = with_rules(make_tool_context(tmp_path), Rules())
+    yield tool_context
+    await tool_context.sessions.all.close()
 
 
 def browsers() -> list[psutil.Process]:
@@ -234,14 +234,14 @@ async def test_a_call_is_judged_when_the_page_is_free_and_not_while_another_agen
         await waits.wait()
         return web.Response(text="<button>Pay</button>", content_type="text/html")
 
-    one, other = tool_of(context, "browser"), tool_of(context, "browser")
+    browser, other = tool_of(context, "browser"), tool_of(context, "browser")
     async with web_site({"/": "<button>Ok</button>", "/slow": page}) as site:
-        await open_page(one, site)
+        await open_page(browser, site)
         click = use(other, "click", selector="button")
         access = other.access(click)
         other.allow("call_1", access)
-        elsewhere = use(one, "navigate", url=site.url("/slow", host="localhost"))
-        moving = asyncio.create_task(run(one, elsewhere))
+        elsewhere = use(browser, "navigate", url=site.url("/slow", host="localhost"))
+        moving = asyncio.create_task(run(browser, elsewhere))
         await slow.wait()
         clicking = asyncio.create_task(failure(other, click))
         await asyncio.sleep(0)
@@ -277,11 +277,11 @@ async def test_a_page_that_crashes_is_replaced(context: ToolContext) -> None:
     tool = tool_of(context, "browser")
     async with web_site({"/": _FORM}) as site:
         await open_page(tool, site)
-        renderers = [one for one in browsers() if "--type=renderer" in one.cmdline()]
+        renderers = [process for process in browsers() if "--type=renderer" in process.cmdline()]
         waiting = asyncio.create_task(failure(tool, use(tool, "evaluate", script="new Promise(() => {})")))
         await asyncio.sleep(0)
-        for one in renderers:
-            one.kill()
+        for process in renderers:
+            process.kill()
         assert "crashed" in str(await waiting)
         assert "Sign up" in await open_page(tool, site)
 
@@ -293,10 +293,10 @@ async def test_a_browser_that_was_killed_starts_again(context: ToolContext) -> N
             await open_page(tool, site)
             waiting = asyncio.create_task(failure(tool, use(tool, "evaluate", script="new Promise(() => {})")))
             await asyncio.sleep(0)
-            for one in browsers():
+            for process in browsers():
                 with suppress(psutil.Error):
-                    if any(word.startswith(victim) for word in one.cmdline()):
-                        one.kill()
+                    if any(word.startswith(victim) for word in process.cmdline()):
+                        process.kill()
             assert "navigate again" in str(await waiting)
             assert "Sign up" in await open_page(tool, site)
 
@@ -337,7 +337,7 @@ async def test_conversations_share_a_browser_and_nothing_else(context: ToolConte
         await open_page(first, site)
         assert "cookies: 1" in await open_page(first, site)
         assert "cookies: 0" in await open_page(second, site)
-        assert len([one for one in browsers() if "run-driver" in one.cmdline()]) == 1
+        assert len([process for process in browsers() if "run-driver" in process.cmdline()]) == 1
         await context.sessions.all.close_conversation("conversation_1")
         assert "cookies: 1" in await open_page(second, site)
         await context.sessions.all.close_conversation("conversation_2")

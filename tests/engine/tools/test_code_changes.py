@@ -101,10 +101,10 @@ async def test_patch_that_does_not_match_shows_the_most_similar_lines(context: T
 
 async def test_patch_that_matches_twice_names_the_lines(context: ToolContext, code: Tool) -> None:
     file = put(context, "f", "a\nb\na\n")
-    wanted = {"action": "patch", "path": "f", "old": "a", "new": "x"}
-    assert "found 2 times in f, at lines 1, 3" in str(await failure(code, {**wanted}))
+    arguments = {"action": "patch", "path": "f", "old": "a", "new": "x"}
+    assert "found 2 times in f, at lines 1, 3" in str(await failure(code, {**arguments}))
     assert file.read_text() == "a\nb\na\n"
-    await run(code, {**wanted, "replace_all": True})
+    await run(code, {**arguments, "replace_all": True})
     assert file.read_text() == "x\nb\nx\n"
 
 
@@ -134,9 +134,9 @@ async def test_impossible_patch_is_a_clear_error(
 
 async def test_patch_that_multiplies_the_size_of_a_file_is_refused(context: ToolContext, code: Tool) -> None:
     file = put(context, "f", "a" * 100_000)
-    wanted: JsonObject = {"action": "patch", "path": "f", "old": "a", "new": "b" * 100_000, "replace_all": True}
-    assert code.access(wanted).preview == ""
-    assert "f would get 10,000,000,000 characters" in str(await failure(code, wanted))
+    arguments: JsonObject = {"action": "patch", "path": "f", "old": "a", "new": "b" * 100_000, "replace_all": True}
+    assert code.access(arguments).preview == ""
+    assert "f would get 10,000,000,000 characters" in str(await failure(code, arguments))
     assert file.read_text() == "a" * 100_000
 
 

@@ -79,8 +79,8 @@ async def test_a_large_file_with_a_nul_in_the_part_that_is_read_is_binary(contex
 async def test_a_search_says_which_files_it_left_out_for_their_size(context: ToolContext, code: Tool) -> None:
     put(context, "large", "needle" * 1_000_000)
     put(context, "small", "needle")
-    found = text_of(await run(code, {"action": "search", "pattern": "needle"}))
-    assert found == "small:1: needle\n[1 file of more than 5 MB left out; to search one, give it as path]"
+    matches = text_of(await run(code, {"action": "search", "pattern": "needle"}))
+    assert matches == "small:1: needle\n[1 file of more than 5 MB left out; to search one, give it as path]"
 
 
 async def test_names_of_lists_and_searches_can_be_read_as_they_stand(context: ToolContext, code: Tool) -> None:
@@ -88,9 +88,9 @@ async def test_names_of_lists_and_searches_can_be_read_as_they_stand(context: To
     assert text_of(await run(code, {"action": "list", "path": "src/deep"})) == "src/deep/a.py"
     assert text_of(await run(code, {"action": "list", "path": "src", "glob": "*.py"})) == "src/deep/a.py"
     for path in ("src", "src/deep/a.py"):
-        found = text_of(await run(code, {"action": "search", "pattern": "one", "path": path}))
-        assert found == "src/deep/a.py:1: one"
-    assert text_of(await run(code, {"action": "read", "path": found.partition(":")[0]})) == "one"
+        matches = text_of(await run(code, {"action": "search", "pattern": "one", "path": path}))
+        assert matches == "src/deep/a.py:1: one"
+    assert text_of(await run(code, {"action": "read", "path": matches.partition(":")[0]})) == "one"
 
 
 _ODD_NAMES = (
@@ -107,9 +107,9 @@ async def test_odd_names_of_lists_and_searches_can_be_read_as_they_stand(
         put(context, os.fsdecode(folder + name), b"needle " + repr(name).encode())
     root = "." if not folder else text_of(await run(code, {"action": "list"}))
     listed = text_of(await run(code, {"action": "list", "path": root})).splitlines()
-    found = text_of(await run(code, {"action": "search", "pattern": "needle", "path": root})).splitlines()
+    matches = text_of(await run(code, {"action": "search", "pattern": "needle", "path": root})).splitlines()
     assert len(listed) == len(_ODD_NAMES)
-    for name, hit in zip(listed, found, strict=True):
+    for name, hit in zip(listed, matches, strict=True):
         assert hit == f"{name}:1: {text_of(await run(code, {'action': 'read', 'path': name}))}"
 
 
@@ -159,13 +159,13 @@ async def test_a_large_file_of_one_line_is_read_and_searched_in_pieces(context: 
     try:
         read = text_of(await run(code, {"action": "read", "path": "f"}))
         last = text_of(await run(code, {"action": "read", "path": "f", "start_line": 2}))
-        found = text_of(await run(code, {"action": "search", "path": "f", "pattern": "needle"}))
+        matches = text_of(await run(code, {"action": "search", "path": "f", "pattern": "needle"}))
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
     assert "[line 1 is cut after 50,000 characters" in read
     assert last.startswith("needle in the last line")
-    assert [line.partition(": ")[0] for line in found.splitlines()] == ["f:1", "f:2"]
+    assert [line.partition(": ")[0] for line in matches.splitlines()] == ["f:1", "f:2"]
     assert peak < 40_000_000
 
 

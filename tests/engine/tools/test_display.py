@@ -179,9 +179,9 @@ CALLS: tuple[tuple[str, JsonObject, CallDisplay], ...] = (
 )
 
 
-@pytest.mark.parametrize(("tool", "arguments", "shown"), CALLS)
-def test_a_tool_declares_how_its_calls_are_shown(tool: str, arguments: JsonObject, shown: CallDisplay) -> None:
-    assert display_of(tool, arguments) == shown
+@pytest.mark.parametrize(("tool", "arguments", "expected"), CALLS)
+def test_a_tool_declares_how_its_calls_are_shown(tool: str, arguments: JsonObject, expected: CallDisplay) -> None:
+    assert display_of(tool, arguments) == expected
 
 
 def test_a_very_long_target_is_cut_since_the_arguments_have_all_of_it() -> None:
@@ -216,8 +216,8 @@ def test_call_that_did_not_run_has_no_facts_and_invalid_details_are_ignored() ->
 
 
 def test_facts_are_made_once() -> None:
-    made = with_facts(result("exit 0", {"duration_ms": 9}))
-    assert with_facts(made) == made
+    described = with_facts(result("exit 0", {"duration_ms": 9}))
+    assert with_facts(described) == described
 
 
 @pytest.mark.parametrize("summary", ["exit 0", "exit 0, 1.2 s"])

@@ -35,7 +35,7 @@ _LOWER = "resource.setrlimit(resource.RLIMIT_MSGQUEUE, (1000, 1000))"
 
 
 def _python(begin: str, each: str) -> str:
-    """As fast as Python can: a process lives for less than a millisecond."""
+    """Return a chain that runs as fast as Python can: a process lives for less than a millisecond."""
     return f"cat > chain.py <<'end'\n{_PYTHON.format(begin=begin, each=each)}\nend\n{sys.executable} chain.py &"
 
 
@@ -119,10 +119,10 @@ async def test_on_a_busy_machine_a_stop_ends_a_fork_chain_with(tmp_path: Path, c
 
 
 async def test_fork_chains_of_two_tasks_are_ended_at_once(tmp_path: Path) -> None:
-    places = [make_tool_context(tmp_path / task_id, task_id) for task_id in ("task_a", "task_b")]
+    contexts = [make_tool_context(tmp_path / task_id, task_id) for task_id in ("task_a", "task_b")]
     chains = [CHAINS["a pause each time"], CHAINS["no pause and a session of its own each time"]]
     async with asyncio.TaskGroup() as group:
-        for context, chain in zip(places, chains, strict=True):
+        for context, chain in zip(contexts, chains, strict=True):
             group.create_task(_stop(context, chain))
 
 

@@ -38,8 +38,8 @@ def put(folder: Path, files: dict[str, str]) -> None:
 
 
 def kept(root: Path, personal: Path | None = None) -> list[str]:
-    found = walk(root, lambda: False, GitIgnore(root, personal).leaves_out)
-    return [name for name, entry in found if is_file(entry) and entry.name != ".gitignore"]
+    walked = walk(root, lambda: False, GitIgnore(root, personal).leaves_out)
+    return [name for name, entry in walked if is_file(entry) and entry.name != ".gitignore"]
 
 
 @pytest.mark.parametrize(
@@ -198,8 +198,8 @@ def test_excludes_of_the_repository_and_of_the_person_have_the_same_meaning_as_i
         assert kept(folder, personal) == not_ignored_by_git(folder, environment), folder
     inner = [name for name in kept(main, personal) if name.startswith("sub/")]
     assert inner == [f"sub/{name}" for name in not_ignored_by_git(main / "sub", environment)]
-    whole = [name for name in kept(main, personal) if not name.startswith("sub/")]
-    assert whole == not_ignored_by_git(main, environment)
+    outer_names = [name for name in kept(main, personal) if not name.startswith("sub/")]
+    assert outer_names == not_ignored_by_git(main, environment)
     assert kept(main / "src", personal) == ["a.mine", "x"]
 
 
@@ -230,7 +230,7 @@ def test_a_repository_names_no_file_outside_of_it(tmp_path: Path) -> None:
 
 
 def test_hostile_pattern_does_not_slow_down_a_walk(tmp_path: Path) -> None:
-    """With a regular expression that backtracks this would take years."""
+    """A regular expression that backtracks would take years here."""
     put(tmp_path, {".gitignore": f"{'*a' * 49}b\n{'**/a/' * 19}b\n[\n[z-a]\n{'(' * 50}", "a" * 200: ""})
     assert kept(tmp_path) == ["a" * 200]
 
@@ -316,5 +316,5 @@ async def test_lists_and_searches_omit_ignored_files(context: ToolContext, code:
     assert text_of(await run(code, {"action": "search", "pattern": "x", "path": "build/b.py"})) == "build/b.py:1: x"
     assert text_of(await run(code, {"action": "list", "ignored": True})) == ".gitignore\na.py\nbuild/"
     assert text_of(await run(code, {"action": "list", "ignored": True, "glob": "*.py"})) == "a.py\nbuild/b.py"
-    found = await run(code, {"action": "search", "pattern": "x", "ignored": True})
-    assert text_of(found) == "a.py:1: x\nbuild/b.py:1: x"
+    search_result = await run(code, {"action": "search", "pattern": "x", "ignored": True})
+    assert text_of(search_result) == "a.py:1: x\nbuild/b.py:1: x"

@@ -45,9 +45,9 @@ async def test_what_start_up_files_set_is_added(tmp_path: Path) -> None:
         bash_profile='export OF_PROFILE="two\nlines"; . ~/.bashrc',
         bashrc='case $- in *i*) export PATH="$HOME/.nvm/bin:$PATH";; esac',
     )
-    found = await read(environment)
-    assert found == environment | {"OF_PROFILE": "two\nlines", "PATH": found["PATH"]}
-    assert found["PATH"].startswith(f"{tmp_path}/.nvm/bin:")
+    variables = await read(environment)
+    assert variables == environment | {"OF_PROFILE": "two\nlines", "PATH": variables["PATH"]}
+    assert variables["PATH"].startswith(f"{tmp_path}/.nvm/bin:")
 
 
 async def test_what_the_shell_only_passes_on_stays_that_of_each_client(tmp_path: Path) -> None:
@@ -59,8 +59,10 @@ async def test_what_the_shell_only_passes_on_stays_that_of_each_client(tmp_path:
 
 
 async def test_secrets_are_left_out(tmp_path: Path) -> None:
-    found = await read(write(tmp_path, profile="export GITHUB_TOKEN=abcdefghijk COPY=abcdefghijk OPENAI_API_KEY=a A=b"))
-    assert found["A"] == "b" and not {"GITHUB_TOKEN", "COPY", "OPENAI_API_KEY"} & found.keys()
+    variables = await read(
+        write(tmp_path, profile="export GITHUB_TOKEN=abcdefghijk COPY=abcdefghijk OPENAI_API_KEY=a A=b")
+    )
+    assert variables["A"] == "b" and not {"GITHUB_TOKEN", "COPY", "OPENAI_API_KEY"} & variables.keys()
 
 
 @pytest.mark.parametrize(
@@ -78,10 +80,10 @@ async def test_secrets_are_left_out(tmp_path: Path) -> None:
     ],
 )
 async def test_start_up_files_that_misbehave_are_survived(tmp_path: Path, bashrc: str) -> None:
-    """At worst, only what a shell without a terminal reads is set."""
+    """Only what a shell without a terminal reads is set in the worst case."""
     interactive = f"case $- in *i*) {bashrc};; esac"
-    found = await read(write(tmp_path, bash_profile=f"export A=b; {interactive}"), limit_s=1.0)
-    assert found["A"] == "b"
+    variables = await read(write(tmp_path, bash_profile=f"export A=b; {interactive}"), limit_s=1.0)
+    assert variables["A"] == "b"
 
 
 async def test_a_shell_that_never_shows_anything_changes_nothing(tmp_path: Path) -> None:
@@ -100,8 +102,8 @@ def left(tmp_path: Path) -> Generator[Path]:
 
 
 async def test_an_agent_that_start_up_files_leave_goes_on_and_delays_nothing(tmp_path: Path, left: Path) -> None:
-    found = await read(write(tmp_path, bash_profile=f"export A=b; sleep 1000 & echo $! > {left}"))
-    assert found["A"] == "b"
+    variables = await read(write(tmp_path, bash_profile=f"export A=b; sleep 1000 & echo $! > {left}"))
+    assert variables["A"] == "b"
 
 
 async def test_without_the_setting_no_shell_runs(tmp_path: Path) -> None:

@@ -55,10 +55,10 @@ async def test_interactive_rebase_fails_at_once_with_advice(repository: ToolCont
     result = await shell(repository, "git rebase -i HEAD~2")
     assert result.is_error
     assert "There is no editor and nobody to type: set GIT_SEQUENCE_EDITOR" in text_of(result)
-    told = await shell(
+    output = await shell(
         repository, "GIT_SEQUENCE_EDITOR='sed -i 2s/pick/fixup/' git rebase -i HEAD~2 2>&1; git log --format=%s"
     )
-    assert text_of(told).splitlines()[-2:] == ["two", "one"]
+    assert text_of(output).splitlines()[-2:] == ["two", "one"]
 
 
 async def test_a_program_that_calls_an_editor_fails_at_once(repository: ToolContext) -> None:

@@ -88,13 +88,13 @@ async def test_end_of_a_task_ends_leftover_processes_of_its_commands(tmp_path: P
 
 async def test_ending_one_task_leaves_the_others_alone(tmp_path: Path) -> None:
     async with (
-        task_of(make_tool_context(tmp_path, "task_a")) as one,
-        task_of(make_tool_context(tmp_path, "task_b")) as other,
+        task_of(make_tool_context(tmp_path, "task_a")) as context_a,
+        task_of(make_tool_context(tmp_path, "task_b")) as context_b,
     ):
-        for context in (one, other):
+        for context in (context_a, context_b):
             await run(tool_of(context, "shell"), {"command": "setsid sleep 75 & (env -i sleep 76 &)"})
-        await one.processes.end()
-        assert (termination.alive(one.task_id), termination.alive(other.task_id)) == (0, 2)
+        await context_a.processes.end()
+        assert (termination.alive(context_a.task_id), termination.alive(context_b.task_id)) == (0, 2)
 
 
 async def test_a_timeout_ends_its_own_call_only(tmp_path: Path) -> None:
@@ -193,9 +193,9 @@ async def test_portable_table_finds_the_same_processes_without_proc(tmp_path: Pa
     async with task_of(make_tool_context(tmp_path)) as context:
         result = await run(tool_of(context, "shell"), {"command": "sleep 81 & setsid sleep 82 & (sleep 83 &)"})
         table = PortableTable()
-        found = [entry.pid for entry in table.find(marks_of(context.task_id), Search())]
-        assert sorted(found) == sorted(int(pid) for pid in re.findall(r"pid (\d+)", text_of(result)))
-        assert sorted(table.name(pid) for pid in found) == ["sleep 81", "sleep 82", "sleep 83"]
+        pids = [entry.pid for entry in table.find(marks_of(context.task_id), Search())]
+        assert sorted(pids) == sorted(int(pid) for pid in re.findall(r"pid (\d+)", text_of(result)))
+        assert sorted(table.name(pid) for pid in pids) == ["sleep 81", "sleep 82", "sleep 83"]
 
 
 async def test_many_commands_at_once_keep_their_outputs_apart(tmp_path: Path) -> None:

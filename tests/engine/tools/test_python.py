@@ -60,21 +60,21 @@ def sandbox_of(context: ToolContext, folder: Path, *, network: bool = False) -> 
 
 @pytest.fixture(params=SANDBOXES)
 async def context(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerator[ToolContext]:
-    made = make_tool_context(tmp_path)
-    own_python(made.workspace)
+    tool_context = make_tool_context(tmp_path)
+    own_python(tool_context.workspace)
     if request.param:
-        made = replace(made, sandbox=sandbox_of(made, tmp_path))
-    yield made
-    await made.sessions.close(PythonSession)
+        tool_context = replace(tool_context, sandbox=sandbox_of(tool_context, tmp_path))
+    yield tool_context
+    await tool_context.sessions.close(PythonSession)
 
 
 @pytest.fixture
 async def bare(tmp_path: Path) -> AsyncGenerator[ToolContext]:
     """Without the sandbox."""
-    made = make_tool_context(tmp_path)
-    own_python(made.workspace)
-    yield made
-    await made.sessions.close(PythonSession)
+    tool_context = make_tool_context(tmp_path)
+    own_python(tool_context.workspace)
+    yield tool_context
+    await tool_context.sessions.close(PythonSession)
 
 
 async def told(tool: Tool, code: str, **options: float) -> str:

@@ -140,7 +140,7 @@ def test_any_arguments_give_valid_arguments_or_a_tool_error(value: JsonValue) ->
 
 
 @pytest.mark.parametrize(
-    ("schema", "given_value", "said"),
+    ("schema", "given_value", "reason"),
     [
         ({"type": "string", "pattern": "^(a|aa)+$"}, "a" * 80 + "!", "a pattern takes too long to match"),
         ({"type": "object", "patternProperties": {"^(a|aa)+$": {}}}, {"a" * 80 + "!": 1}, "takes too long"),
@@ -151,7 +151,7 @@ def test_any_arguments_give_valid_arguments_or_a_tool_error(value: JsonValue) ->
     ],
 )
 def test_hostile_schema_neither_blocks_the_engine_nor_runs_code(
-    schema: JsonObject, given_value: JsonValue, said: str
+    schema: JsonObject, given_value: JsonValue, reason: str
 ) -> None:
-    with pytest.raises(ToolError, match=re.escape(said)):
+    with pytest.raises(ToolError, match=re.escape(reason)):
         check_arguments("tool", field(schema), {"x": given_value})

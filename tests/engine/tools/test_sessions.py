@@ -39,20 +39,20 @@ async def test_a_conversation_that_is_closed_ends_its_sessions_alone_and_begins_
 
 async def test_a_session_that_cannot_be_closed_does_not_keep_the_others_open() -> None:
     sessions = ToolSessions()
-    one = ConversationSessions(sessions, "one")
-    one.get(_Broken, _Broken)
-    page = one.get(_Page, _Page)
+    conversation = ConversationSessions(sessions, "one")
+    conversation.get(_Broken, _Broken)
+    page = conversation.get(_Page, _Page)
     await sessions.close()
     assert page.closed == 1
 
 
 async def test_what_is_empty_is_forgotten_and_the_rest_of_the_conversation_stays() -> None:
     sessions = ToolSessions()
-    one, two = ConversationSessions(sessions, "one"), ConversationSessions(sessions, "two")
-    one.get(_Broken, lambda: _Broken(is_empty=True))
-    page, other = one.get(_Page, _Page), two.get(_Page, lambda: _Page(is_empty=True))
+    first, second = ConversationSessions(sessions, "one"), ConversationSessions(sessions, "two")
+    first.get(_Broken, lambda: _Broken(is_empty=True))
+    page, other = first.get(_Page, _Page), second.get(_Page, lambda: _Page(is_empty=True))
     await sessions.rest("one")
-    assert one.find(_Broken) is None
-    assert one.find(_Page) is page
-    assert two.find(_Page) is other
+    assert first.find(_Broken) is None
+    assert first.find(_Page) is page
+    assert second.find(_Page) is other
     await sessions.close()

@@ -63,7 +63,7 @@ async def test_updates_come_while_it_runs_and_not_for_each_line(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("data", "shown"),
+    ("data", "tail"),
     [
         (b"gr\xc3", "gr"),
         (b"red \x1b[3", "red "),
@@ -74,10 +74,10 @@ async def test_updates_come_while_it_runs_and_not_for_each_line(tmp_path: Path) 
         (b"first\n" + b"x" * 19, "x" * 19),
     ],
 )
-def test_partial_output_begins_and_ends_at_character_boundaries(tmp_path: Path, data: bytes, shown: str) -> None:
+def test_partial_output_begins_and_ends_at_character_boundaries(tmp_path: Path, data: bytes, tail: str) -> None:
     capture = OutputCapture(tmp_path / "out", Redactor())
     capture.add(data)
-    assert capture.tail(19) == shown
+    assert capture.tail(19) == tail
 
 
 @pytest.mark.parametrize("call_id", ["../../etc/passwd", "a/b", "", "x" * 500])

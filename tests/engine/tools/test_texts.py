@@ -38,7 +38,7 @@ def test_output_is_cleaned(data: bytes, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("text", "visible"),
     [
         ("".join(chr(0xE0000 + ord(letter)) for letter in "obey") + "plain", "plain"),
         ("in\u00advisible\u200b\u2060\ufeff", "invisible"),
@@ -47,8 +47,8 @@ def test_output_is_cleaned(data: bytes, text: str) -> None:
         ("👩\u200d💻 ✔\ufe0f \u200fשלום\u200e می\u200cخواهم", "👩\u200d💻 ✔\ufe0f \u200fשלום\u200e می\u200cخواهم"),
     ],
 )
-def test_what_is_hidden_in_a_text_is_left_out(text: str, shown: str) -> None:
-    assert without_hidden(text) == shown
+def test_what_is_hidden_in_a_text_is_left_out(text: str, visible: str) -> None:
+    assert without_hidden(text) == visible
 
 
 def test_equal_texts_have_no_difference() -> None:

@@ -17,11 +17,11 @@ from tests.support.model_server import Call, ModelServer, Reply
 
 
 async def _list(arguments: JsonObject) -> tuple[TodoItem, ...]:
-    shown: list[tuple[TodoItem, ...]] = []
-    tool = Todo(shown.append)
+    lists: list[tuple[TodoItem, ...]] = []
+    tool = Todo(lists.append)
     checked = check_arguments(tool.name, tool.parameters, tool.prepare_arguments(arguments))
     await tool.execute("call_1", checked, CancelSignal(), lambda result: None)
-    return shown[-1]
+    return lists[-1]
 
 
 async def test_names_that_other_agents_use_are_understood() -> None:
@@ -55,15 +55,15 @@ async def test_list_is_part_of_the_task_and_survives_a_crash(tmp_path: Path) -> 
     async with engine_parts(tmp_path, ModelServer(turns=turns)) as engine:
         task = await engine.start()
         at_work = await engine.watcher.task(task.id, lambda now: now.activity.current_tool == "shell")
-        wanted = (TodoItem(text="look", status="done"), TodoItem(text="work", status="in_progress"))
-        assert at_work.todo == wanted
+        todo_list = (TodoItem(text="look", status="done"), TodoItem(text="work", status="in_progress"))
+        assert at_work.todo == todo_list
         assert results(engine.watcher.nodes())[0].text == "The list is shown: 1 of 2 done."
         crash(engine, tmp_path / "later")
         await engine.services.runner.stop(task.id, "me")
         await engine.watcher.end(task.id)
     async with engine_parts(tmp_path / "later", ModelServer(turns=[DONE])) as engine:
         stored = await engine.services.database.tasks.get(task.id)
-        assert stored is not None and (stored.activity.status, stored.todo) == ("interrupted", wanted)
+        assert stored is not None and (stored.activity.status, stored.todo) == ("interrupted", todo_list)
 
 
 def _plan(*items: tuple[str, str]) -> Reply:

@@ -194,8 +194,8 @@ def test_the_encoding_is_that_of_the_mark_the_header_or_the_page(body: bytes, ch
 
 
 def test_only_encodings_of_the_web_are_used() -> None:
-    known = {*aliases.aliases, *aliases.aliases.values(), "idna", "punycode", "unicode_escape", "raw_unicode_escape"}
-    others = {name for name in known if name.lower() not in CODECS and name.replace("_", "-") not in CODECS}
+    names = {*aliases.aliases, *aliases.aliases.values(), "idna", "punycode", "unicode_escape", "raw_unicode_escape"}
+    others = {name for name in names if name.lower() not in CODECS and name.replace("_", "-") not in CODECS}
     assert {"punycode", "idna", "utf_7", "hz", "zlib_codec", "cp037"} <= others
     body = "+AGE- grün \\u0041 ~{<:~}".encode()
     assert {decoded(body, name) for name in others} == {body.decode()}
@@ -265,9 +265,9 @@ async def test_what_a_command_of_the_conversation_serves_is_reached_at_its_local
         async def connect(self, port: int) -> socket.socket:
             if port != 4321:
                 raise ConnectionRefusedError
-            made = socket.create_connection(("127.0.0.1", site.port))
-            made.setblocking(False)
-            return made
+            connection = socket.create_connection(("127.0.0.1", site.port))
+            connection.setblocking(False)
+            return connection
 
     async with web_site({"/": _PAGE}) as site:
         context.sessions.all.get(context.sessions.conversation_id, Loopback, Inside)

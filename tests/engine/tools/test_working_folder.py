@@ -12,9 +12,9 @@ from tests.support.loop_parts import failure, make_tool_context, run, text_of, t
 
 @pytest.fixture
 def context(tmp_path: Path) -> ToolContext:
-    made = make_tool_context(tmp_path)
-    (made.workspace / "sub" / "inner").mkdir(parents=True)
-    return made
+    tool_context = make_tool_context(tmp_path)
+    (tool_context.workspace / "sub" / "inner").mkdir(parents=True)
+    return tool_context
 
 
 async def said(context: ToolContext, line: str, **others: str) -> str:
@@ -56,9 +56,9 @@ async def test_a_link_out_of_the_workspace_is_not_kept(context: ToolContext) -> 
 async def test_a_folder_that_is_gone_is_said_and_the_workspace_is_used(context: ToolContext) -> None:
     await said(context, "cd sub/inner")
     (context.workspace / "sub" / "inner").rmdir()
-    told = await said(context, "pwd")
+    output = await said(context, "pwd")
     assert (
-        told
+        output
         == f"{context.workspace}\n[the folder {context.workspace}/sub/inner is gone: this ran in {context.workspace}]"
     )
     assert await said(context, "pwd") == str(context.workspace)
@@ -76,12 +76,12 @@ async def test_a_command_that_is_ended_keeps_the_folder(context: ToolContext) ->
 
 
 async def test_a_new_task_begins_in_the_stored_folder_and_stores_each_change(context: ToolContext) -> None:
-    kept: list[str] = []
-    later = replace(context, shell=ShellContext(str(context.workspace / "sub"), kept.append))
+    stored_folders: list[str] = []
+    later = replace(context, shell=ShellContext(str(context.workspace / "sub"), stored_folders.append))
     assert await said(later, "pwd") == str(context.workspace / "sub")
     await said(later, "cd inner")
     await said(later, "cd ../..")
-    assert kept == [str(context.workspace / "sub" / "inner"), ""]
+    assert stored_folders == [str(context.workspace / "sub" / "inner"), ""]
 
 
 async def test_names_with_blanks_and_line_breaks_are_kept(context: ToolContext) -> None:

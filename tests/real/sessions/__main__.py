@@ -49,9 +49,9 @@ def inside(folder: Path, name: str) -> None:
 
 async def _import(sessions: Path, folder: Path) -> None:
     """Import what was written, all of it, and show what arrives."""
-    async with home(folder / f"data-{time.time():.0f}") as one:
-        done = await one.take(sessions)
-        sys.stdout.write(f"{await outline(one, done)}\n{sessions}: {done}\n")
+    async with home(folder / f"data-{time.time():.0f}") as data_home:
+        done = await data_home.take(sessions)
+        sys.stdout.write(f"{await outline(data_home, done)}\n{sessions}: {done}\n")
         assert done.conversations, "nothing arrived"
         assert not any("cannot be read" in left.kind for left in done.left), done.left
 

@@ -67,23 +67,23 @@ _VARIABLES = {
 
 def run(folder: Path, programs: Path) -> Path:
     """Write the sessions; returns the folder that holds them."""
-    place = Place(folder, programs, SCRIPT, _VARIABLES)
+    setup = Place(folder, programs, SCRIPT, _VARIABLES)
     trusted = {"hasTrustDialogAccepted": True, "hasCompletedProjectOnboarding": True}
     settings = {
         "hasCompletedOnboarding": True,
         "theme": "dark",
         "bypassPermissionsModeAccepted": True,
         "customApiKeyResponses": {"approved": [_VARIABLES["ANTHROPIC_API_KEY"][-20:]], "rejected": []},
-        "projects": {str(place.work): trusted},
+        "projects": {str(setup.work): trusted},
     }
-    place.write(".claude.json", json.dumps(settings))
+    setup.write(".claude.json", json.dumps(settings))
     claude = ("claude", "--dangerously-skip-permissions")
-    place.run(*claude, "-p", "list the files")
-    place.run(*claude, "-c", "-p", "read what is missing")
-    place.run(*claude, "-c", "-p", "print a lot")
-    place.run(*claude, "-c", "-p", "what colour is red.png?")
-    place.run(*claude, "-c", "-p", "break now")
-    place.run(*claude, "-c", "-p", "ask a helper")
+    setup.run(*claude, "-p", "list the files")
+    setup.run(*claude, "-c", "-p", "read what is missing")
+    setup.run(*claude, "-c", "-p", "print a lot")
+    setup.run(*claude, "-c", "-p", "what colour is red.png?")
+    setup.run(*claude, "-c", "-p", "break now")
+    setup.run(*claude, "-c", "-p", "ask a helper")
     steps = (
         Step(r"❯|>", "!echo from the shell\r"),
         Step("from the shell", "/cost\r"),
@@ -93,5 +93,5 @@ def run(folder: Path, programs: Path) -> Path:
         Step("(?i)interrupt", "go on\r"),
         Step("I go on", "/compact\r"),
     )
-    place.type(*claude, steps=steps)
-    return place.home / ".claude" / "projects"
+    setup.type(*claude, steps=steps)
+    return setup.home / ".claude" / "projects"

@@ -55,17 +55,17 @@ stream_max_retries = 0
 
 def run(folder: Path, programs: Path) -> Path:
     """Write the sessions; returns the folder that holds them."""
-    place = Place(folder, programs, SCRIPT, {"OPENAI_API_KEY": "none"})
-    place.write(".codex/config.toml", _CONFIG)
+    setup = Place(folder, programs, SCRIPT, {"OPENAI_API_KEY": "none"})
+    setup.write(".codex/config.toml", _CONFIG)
     codex = ("codex", "exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox")
-    first = re.search(r"session id: (\S+)", place.run(*codex, "list the files"))
-    place.run(*codex, "resume", "--last", "read what is missing")
+    first = re.search(r"session id: (\S+)", setup.run(*codex, "list the files"))
+    setup.run(*codex, "resume", "--last", "read what is missing")
     if first is not None:
-        place.run(*codex, "fork", first[1], "go another way")
-        place.run(*codex, "resume", "-i", str(place.picture), first[1], "what colour is it?")
-        place.run(*codex, "resume", first[1], "break now")
-        place.run(*codex, "resume", first[1], "talk without end", stop=signal.SIGINT)
-    place.run(*codex, "ask a helper")
-    place.run(*codex, "resume", "--last", "ask one who knows")
-    place.run(*codex, "-c", "model_auto_compact_token_limit=50", "resume", "--last", "after the summary")
-    return place.home / ".codex" / "sessions"
+        setup.run(*codex, "fork", first[1], "go another way")
+        setup.run(*codex, "resume", "-i", str(setup.picture), first[1], "what colour is it?")
+        setup.run(*codex, "resume", first[1], "break now")
+        setup.run(*codex, "resume", first[1], "talk without end", stop=signal.SIGINT)
+    setup.run(*codex, "ask a helper")
+    setup.run(*codex, "resume", "--last", "ask one who knows")
+    setup.run(*codex, "-c", "model_auto_compact_token_limit=50", "resume", "--last", "after the summary")
+    return setup.home / ".codex" / "sessions"

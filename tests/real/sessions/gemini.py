@@ -57,8 +57,8 @@ _SETTINGS = {
 
 def run(folder: Path, programs: Path) -> Path:
     """Write the sessions; returns the folder that holds them."""
-    place = Place(folder, programs, SCRIPT, _VARIABLES)
-    place.write(".gemini/settings.json", json.dumps(_SETTINGS))
+    setup = Place(folder, programs, SCRIPT, _VARIABLES)
+    setup.write(".gemini/settings.json", json.dumps(_SETTINGS))
     gemini = ("gemini", "-y", "--skip-trust", "-m", "gemini-2.5-pro")
     # First: at its start in a terminal gemini-cli removes sessions that were resumed.
     steps = (
@@ -69,14 +69,14 @@ def run(folder: Path, programs: Path) -> Path:
         *_line("(?i)compressed", "after the summary"),
         *_line("I know the summary", "/quit"),
     )
-    place.type(*gemini, steps=steps)
-    place.run(*gemini, "-p", "list the files")
-    place.run(*gemini, "-r", "latest", "-p", "read what is missing")
-    place.run(*gemini, "-r", "latest", "-p", "what colour is @red.png?")
-    place.run(*gemini, "-r", "latest", "-p", "break now")
-    place.run(*gemini, "-r", "latest", "-p", "talk without end", stop=signal.SIGINT)
-    place.run(*gemini, "-p", "ask a helper")
-    return place.home / ".gemini" / "tmp"
+    setup.type(*gemini, steps=steps)
+    setup.run(*gemini, "-p", "list the files")
+    setup.run(*gemini, "-r", "latest", "-p", "read what is missing")
+    setup.run(*gemini, "-r", "latest", "-p", "what colour is @red.png?")
+    setup.run(*gemini, "-r", "latest", "-p", "break now")
+    setup.run(*gemini, "-r", "latest", "-p", "talk without end", stop=signal.SIGINT)
+    setup.run(*gemini, "-p", "ask a helper")
+    return setup.home / ".gemini" / "tmp"
 
 
 def _line(after: str, text: str) -> tuple[Step, Step]:

@@ -48,20 +48,20 @@ _VARIABLES = {
 
 def run(folder: Path, programs: Path) -> Path:
     """Write the sessions; returns the folder that holds them."""
-    place = Place(folder, programs, SCRIPT, _VARIABLES)
+    setup = Place(folder, programs, SCRIPT, _VARIABLES)
     goose = str(programs / "node_modules" / "@aaif" / "goose-binary-linux-x64" / "bin" / "goose")
     run = (goose, "run", "--with-builtin", "developer")
-    place.run(*run, "-n", "files", "-t", "list the files")
-    place.run(*run, "-n", "files", "-r", "-t", "read what is missing")
+    setup.run(*run, "-n", "files", "-t", "list the files")
+    setup.run(*run, "-n", "files", "-r", "-t", "read what is missing")
     steps = (
         Step(r"goose is ready|>", "/compact\r"),
         Step(r"(?i)compact", "\r"),
         Step(r"(?i)complete|compacted", "after the summary\r"),
         Step("I know the summary", "/exit\r"),
     )
-    place.type(goose, "session", "--with-builtin", "developer", "-n", "files", "-r", steps=steps)
-    place.run(*run, "-n", "helpers", "-t", "ask a helper")
-    place.run(*run, "-n", "breaks", "-t", "break now")
-    place.run(*run, "-n", "breaks", "-r", "-t", "talk without end", stop=signal.SIGINT)
-    place.run(*run, "-n", "breaks", "-r", "-t", "go on")
-    return place.home / ".local" / "share" / "goose" / "sessions"
+    setup.type(goose, "session", "--with-builtin", "developer", "-n", "files", "-r", steps=steps)
+    setup.run(*run, "-n", "helpers", "-t", "ask a helper")
+    setup.run(*run, "-n", "breaks", "-t", "break now")
+    setup.run(*run, "-n", "breaks", "-r", "-t", "talk without end", stop=signal.SIGINT)
+    setup.run(*run, "-n", "breaks", "-r", "-t", "go on")
+    return setup.home / ".local" / "share" / "goose" / "sessions"

@@ -69,23 +69,23 @@ _CONFIG = {
 
 def run(folder: Path, programs: Path) -> Path:
     """Write the sessions; returns the folder that holds them."""
-    place = Place(folder, programs, SCRIPT, {"OPENCODE_DISABLE_MODELS_FETCH": "1"})
-    place.write(".config/opencode/opencode.json", json.dumps(_CONFIG))
-    place.run("opencode", "run", "list the files")
-    place.run("opencode", "run", "-c", "read what is missing")
-    place.run("opencode", "run", "-c", "-f", str(place.picture), "--", "what colour is it?")
-    _compact(place)
-    place.run("opencode", "run", "-c", "go on")
-    place.run("opencode", "run", "-c", "--fork", "go on")
-    place.run("opencode", "run", "--title", "Breaks", "break now")
-    place.run("opencode", "run", "-c", "talk without end", stop=signal.SIGINT)
-    place.run("opencode", "run", "--title", "Helpers", "ask a helper")
-    return place.home / ".local" / "share" / "opencode"
+    setup = Place(folder, programs, SCRIPT, {"OPENCODE_DISABLE_MODELS_FETCH": "1"})
+    setup.write(".config/opencode/opencode.json", json.dumps(_CONFIG))
+    setup.run("opencode", "run", "list the files")
+    setup.run("opencode", "run", "-c", "read what is missing")
+    setup.run("opencode", "run", "-c", "-f", str(setup.picture), "--", "what colour is it?")
+    _compact(setup)
+    setup.run("opencode", "run", "-c", "go on")
+    setup.run("opencode", "run", "-c", "--fork", "go on")
+    setup.run("opencode", "run", "--title", "Breaks", "break now")
+    setup.run("opencode", "run", "-c", "talk without end", stop=signal.SIGINT)
+    setup.run("opencode", "run", "--title", "Helpers", "ask a helper")
+    return setup.home / ".local" / "share" / "opencode"
 
 
-def _compact(place: Place) -> None:
+def _compact(setup: Place) -> None:
     """Summarise the only session, as `/compact` does."""
-    with place.serving("opencode", "serve", "--port", str(_PORT)):
+    with setup.serving("opencode", "serve", "--port", str(_PORT)):
         for _ in range(100):
             try:
                 (session,) = _call("session")

@@ -37,15 +37,15 @@ _MODELS = {
 
 def run(folder: Path, programs: Path) -> Path:
     """Write the sessions; returns the folder that holds them."""
-    place = Place(folder, programs, SCRIPT, {"PI_OFFLINE": "1"})
-    place.write(".pi/agent/models.json", json.dumps(_MODELS))
-    place.write(".pi/agent/settings.json", json.dumps({"compaction": {"enabled": True, "keepRecentTokens": 5}}))
+    setup = Place(folder, programs, SCRIPT, {"PI_OFFLINE": "1"})
+    setup.write(".pi/agent/models.json", json.dumps(_MODELS))
+    setup.write(".pi/agent/settings.json", json.dumps({"compaction": {"enabled": True, "keepRecentTokens": 5}}))
     pi = ("pi", "--provider", "scripted", "--model", MODEL, "--thinking", "low")
-    place.run(*pi, "-p", "list the files")
-    place.run(*pi, "-p", "-c", "read what is missing")
-    place.run(*pi, "-p", "-c", "@red.png", "what colour is it?")
-    place.run(*pi, "-p", "-c", "break now")
-    place.run(*pi, "-p", "-c", "talk without end", stop=signal.SIGINT)
+    setup.run(*pi, "-p", "list the files")
+    setup.run(*pi, "-p", "-c", "read what is missing")
+    setup.run(*pi, "-p", "-c", "@red.png", "what colour is it?")
+    setup.run(*pi, "-p", "-c", "break now")
+    setup.run(*pi, "-p", "-c", "talk without end", stop=signal.SIGINT)
     steps = (
         Step("scripted", "talk without end\r"),
         Step("I begin to say", "\x1b"),
@@ -55,5 +55,5 @@ def run(folder: Path, programs: Path) -> Path:
         Step("Manually compact", "\r"),
         Step("(?i)compacted|nothing to compact", "after the summary\r"),
     )
-    place.type(*pi, "-c", steps=steps)
-    return place.home / ".pi" / "agent" / "sessions"
+    setup.type(*pi, "-c", steps=steps)
+    return setup.home / ".pi" / "agent" / "sessions"

@@ -1,4 +1,4 @@
-"""Where a program of others runs: an empty home, a workspace, and a scripted model at an address."""
+"""The setup in which another program runs: an empty home, a workspace, and a scripted model at an address."""
 
 import os
 import pty
@@ -72,14 +72,14 @@ class Place:
                 time.sleep(1.5)  # the program shows the text that came so far
                 process.send_signal(stop)
             try:
-                said = process.communicate(timeout=_PROGRAM_TIMEOUT_S)[0].decode("utf-8", "replace")
+                output = process.communicate(timeout=_PROGRAM_TIMEOUT_S)[0].decode("utf-8", "replace")
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
-                said = process.communicate()[0].decode("utf-8", "replace") + "\n(ended after its time)"
+                output = process.communicate()[0].decode("utf-8", "replace") + "\n(ended after its time)"
         sys.stdout.write(f"$ {' '.join(command)[:160]} → {process.returncode}\n")
         if os.environ.get("SHOW"):
-            sys.stdout.write(f"{said}\n")
-        return said
+            sys.stdout.write(f"{output}\n")
+        return output
 
     @contextmanager
     def serving(self, *command: str) -> Generator[None]:
@@ -101,23 +101,23 @@ class Place:
             full = self._command(command)
             os.execvpe(full[0], full, self._environment() | {"TERM": "xterm-256color"})
         ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 60, 160, 0, 0))
-        shown = ""
+        output = ""
         try:
             for step in steps:
-                shown += self._until(terminal, lambda screen, step=step: re.search(step.after, screen) is not None)
+                output += self._until(terminal, lambda screen, step=step: re.search(step.after, screen) is not None)
                 time.sleep(0.7)
                 for key in step.keys:
                     os.write(terminal, key.encode())
                     time.sleep(0.06)
-            shown += self._until(terminal, lambda screen: False, 8)
+            output += self._until(terminal, lambda screen: False, 8)
         finally:
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
             os.close(terminal)
         sys.stdout.write(f"$ {' '.join(command)[:160]} (typed {len(steps)} times)\n")
         if os.environ.get("SHOW"):
-            sys.stdout.write(f"{shown}\n")
-        return shown
+            sys.stdout.write(f"{output}\n")
+        return output
 
     def _until(self, terminal: int, is_done: Callable[[str], bool], longest_s: float = 40) -> str:
         screen, end = "", time.monotonic() + longest_s
@@ -134,5 +134,5 @@ class Place:
         return [str(self.programs / "node_modules" / ".bin" / command[0]), *command[1:]]
 
     def _environment(self) -> dict[str, str]:
-        kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
-        return kept | {"HOME": str(self.home), "SHELL": "/bin/sh"} | self._variables
+        inherited = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
+        return inherited | {"HOME": str(self.home), "SHELL": "/bin/sh"} | self._variables

@@ -105,8 +105,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(200, "application/json", [events[0].removeprefix(b"data: ")])
             return
         # The events after the text are what ends it.
-        kept = next((at for at, one in enumerate(events) if reply.text.encode() in one), 0) + 1
-        self._send(200, "text/event-stream", events[:kept] if reply.hangs else events)
+        sent_count = next((at for at, event in enumerate(events) if reply.text.encode() in event), 0) + 1
+        self._send(200, "text/event-stream", events[:sent_count] if reply.hangs else events)
         if reply.hangs:
             model.hung.set()
             time.sleep(60)
@@ -126,7 +126,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _said(asked: JsonObject) -> Iterator[JsonValue]:
-    """What the person, or the agent that called this one, said."""
+    """Yield what the person, or the agent that called this one, said."""
     for name in ("messages", "input", "contents"):
         entries = asked.get(name)
         for entry in entries if isinstance(entries, list) else ():

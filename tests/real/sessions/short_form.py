@@ -46,11 +46,11 @@ def shorten(sessions: Path, to: Path, replaced: dict[str, str]) -> None:
 
 def _statements(file: Path, replaced: dict[str, str]) -> Iterator[str]:
     with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as connection:
-        made = dict(connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'").fetchall())
-        for table in (one for one in _TABLES if one in made):
-            yield f"{made[table]};"
+        schemas = dict(connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'").fetchall())
+        for table in (name for name in _TABLES if name in schemas):
+            yield f"{schemas[table]};"
             for row in connection.execute(f"SELECT * FROM {table}"):
-                values = (_quoted(_with(replaced, _text(one)) if isinstance(one, str) else one) for one in row)
+                values = (_quoted(_with(replaced, _text(value)) if isinstance(value, str) else value) for value in row)
                 yield f"INSERT INTO {table} VALUES ({', '.join(values)});"
 
 
@@ -70,9 +70,9 @@ def _quoted(value: str | float | None) -> str:
 def _short(value: JsonValue) -> JsonValue:
     match value:
         case dict():
-            return {key: _short(one) for key, one in value.items() if key not in _DROPPED}
+            return {key: _short(item) for key, item in value.items() if key not in _DROPPED}
         case list():
-            return [_short(one) for one in value]
+            return [_short(item) for item in value]
         case str() if len(value) > _MAX_VALUE_LENGTH + _ENDING:
             return f"{value[:_MAX_VALUE_LENGTH]}…{value[-_ENDING:]}"
         case _:

@@ -30,7 +30,9 @@ async def asked(fixture: WindowFixture, ask: Callable[[ConversationView], None],
 
 
 async def models(fixture: WindowFixture) -> QWidget:
-    defaults = TaskOptionDefaults(models=tuple(Model(id=one, provider=one.partition("/")[0]) for one in _MODELS))
+    defaults = TaskOptionDefaults(
+        models=tuple(Model(id=model_id, provider=model_id.partition("/")[0]) for model_id in _MODELS)
+    )
     dialog = AskModelsDialog(fixture.theme, defaults, _MODELS[:1], "Which is better?", fixture.window)
     fixture.keep(dialog)
     dialog.show()

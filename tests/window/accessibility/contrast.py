@@ -18,7 +18,7 @@ _EDGE = 3 * _SCALE
 _MIN_INK = 6
 _PIXEL_BYTES = 4
 
-_known: dict[tuple[int, bytes], tuple[float, ...]] = {}
+_contrasts_of_pictures: dict[tuple[int, bytes], tuple[float, ...]] = {}
 """The results by width and pixels: most views show the same sidebar and tabs."""
 
 
@@ -29,17 +29,17 @@ def picture_of(window: QWidget) -> QImage:
     return picture.toImage().convertToFormat(QImage.Format.Format_RGB32)
 
 
-def lines(picture: QImage, place: QRect) -> tuple[float, ...]:
+def lines(picture: QImage, area: QRect) -> tuple[float, ...]:
     """The contrast of each line of text in a rectangle of the window, without its frame."""
-    inner = QRect(place.topLeft() * _SCALE, place.size() * _SCALE).adjusted(_EDGE, _EDGE, -_EDGE, -_EDGE)
+    inner = QRect(area.topLeft() * _SCALE, area.size() * _SCALE).adjusted(_EDGE, _EDGE, -_EDGE, -_EDGE)
     inner = inner.intersected(picture.rect())
     if inner.isEmpty():
         return ()
     pixels = bytes(picture.copy(inner).constBits())
     key = inner.width(), sha256(pixels).digest()
-    if key not in _known:
-        _known[key] = _contrasts(pixels, inner.width())
-    return _known[key]
+    if key not in _contrasts_of_pictures:
+        _contrasts_of_pictures[key] = _contrasts(pixels, inner.width())
+    return _contrasts_of_pictures[key]
 
 
 def _contrasts(pixels: bytes, width: int) -> tuple[float, ...]:

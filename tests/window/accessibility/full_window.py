@@ -124,13 +124,13 @@ async def _furnish(home: Path, window: MainWindow, engine: StoreEngine, theme: T
     ):
         await engine.stores.session.call(CONVERSATION_CHANGE, change)
     await until(lambda: len(engine.stores.asks.waiting()) == 2)
-    told, at_work, asks, waits, serves = (task.conversation_id for task in (poem, busy, asking, approving, serving))
-    return WindowFixture(home, window, engine, theme, told, at_work, asks, waits, serves)
+    branched, at_work, asks, waits, serves = (task.conversation_id for task in (poem, busy, asking, approving, serving))
+    return WindowFixture(home, window, engine, theme, branched, at_work, asks, waits, serves)
 
 
 def _answer(request: ReceivedRequest, gate: asyncio.Event) -> Reply:
-    said = [str(message["content"]) for message in request.messages if message.get("role") == "user"]
-    match said[0].partition("\n")[0] if said else "":  # what was added meanwhile comes with it
+    user_texts = [str(message["content"]) for message in request.messages if message.get("role") == "user"]
+    match user_texts[0].partition("\n")[0] if user_texts else "":  # what was added meanwhile comes with it
         case "Work":
             return Reply(text="At work.", gate=gate)
         case "Ask me" | "Delete it" if request.messages[-1].get("role") == "tool":

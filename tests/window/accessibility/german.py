@@ -24,7 +24,7 @@ from tests.window.accessibility.walk import findings_in_texts  # noqa: E402
 
 
 def menu_texts() -> list[str]:
-    """What Qt's own context menu of a text field says."""
+    """Return the texts of Qt's own context menu of a text field."""
     field = QLineEdit("text")
     menu = field.createStandardContextMenu()
     texts = [entry.text() for entry in menu.actions() if entry.text()]

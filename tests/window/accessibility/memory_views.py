@@ -14,9 +14,9 @@ from tests.window.accessibility.full_window import WindowFixture, top
 
 async def facts(fixture: WindowFixture) -> QWidget:
     """A proposed and a pinned fact, and the open form."""
-    known = fixture.engine.parts.services.facts
-    await known.propose(FactDraft("Nadia is on leave.", "me", fixture.branched, "n1"), "Assistant")
-    await known.pin(FactDraft("Ivo likes tea.", "always"), "fact_1", "window")
+    store = fixture.engine.parts.services.facts
+    await store.propose(FactDraft("Nadia is on leave.", "me", fixture.branched, "n1"), "Assistant")
+    await store.pin(FactDraft("Ivo likes tea.", "always"), "fact_1", "window")
     dialog = _open(fixture, "facts")
     stored = fixture.engine.stores.facts
     await until(lambda: (len(stored.proposed), len(stored.pinned)) == (1, 1))
@@ -41,7 +41,9 @@ async def forgetting(fixture: WindowFixture) -> QWidget:
     dialog.entries.search.search_now()
     await until(lambda: any("poem" in line for line in dialog.entries.list.lines[:1]))
     dialog.entries.entry.ask_to_forget()
-    await until(lambda: any(one.isVisible() and one.text() == tr("Cancel") for one in dialog.findChildren(QPushButton)))
+    await until(
+        lambda: any(button.isVisible() and button.text() == tr("Cancel") for button in dialog.findChildren(QPushButton))
+    )
     return dialog
 
 
@@ -54,7 +56,8 @@ async def forget_message(fixture: WindowFixture) -> QWidget:
     dialog = top(ForgetDialog)
     await until(
         lambda: any(
-            one.isVisible() and one.text() == tr("Forget permanently") for one in dialog.findChildren(QPushButton)
+            button.isVisible() and button.text() == tr("Forget permanently")
+            for button in dialog.findChildren(QPushButton)
         )
     )
     return dialog

@@ -61,9 +61,9 @@ async def skills(fixture: WindowFixture) -> QWidget:
     source.mkdir(exist_ok=True)
     (source / "SKILL.md").write_text("---\nname: report\ndescription: Makes reports.\n---\nWrite it.\n")
     skills = fixture.engine.parts.services.tools.skills
-    shown = (await skills.preview(SkillPreviewParams(source=str(source)))).preview
-    if shown is not None:
-        await skills.install(SkillInstallParams(source=shown.source, fingerprint=shown.fingerprint))
+    preview = (await skills.preview(SkillPreviewParams(source=str(source)))).preview
+    if preview is not None:
+        await skills.install(SkillInstallParams(source=preview.source, fingerprint=preview.fingerprint))
     dialog = await _page(fixture, "skills", SkillRowView)
     press(dialog, tr("Install skill…"))
     return dialog
@@ -72,16 +72,16 @@ async def skills(fixture: WindowFixture) -> QWidget:
 async def licences(fixture: WindowFixture) -> QWidget:
     dialog = await _page(fixture, "about")
     press(dialog, tr("Licences…"))
-    found = top(LicencesDialog)
-    assert isinstance(found, LicencesDialog)
-    await until(lambda: found.list.count() > 0)
-    found.list.setCurrentRow(0)
-    return found
+    licences_dialog = top(LicencesDialog)
+    assert isinstance(licences_dialog, LicencesDialog)
+    await until(lambda: licences_dialog.list.count() > 0)
+    licences_dialog.list.setCurrentRow(0)
+    return licences_dialog
 
 
 async def _page(fixture: WindowFixture, name: PageName, shows: type[QWidget] = QLabel) -> QWidget:
     """The dialog on that page, once it shows such a widget."""
     fixture.window.dialogs.settings.open_page(name)
     dialog = top(SettingsDialog)
-    await until(lambda: any(one.isVisible() for one in dialog.findChildren(shows)))
+    await until(lambda: any(widget.isVisible() for widget in dialog.findChildren(shows)))
     return dialog

@@ -58,8 +58,8 @@ class TabWalk:
 
     def _begins_anew(self, widget: QWidget) -> bool:
         """True for the first one in its place: Tab comes there from the last one."""
-        stops = [one for one in self.reached if isValid(one) and one is not widget]
-        return not any(_is_before(one, widget) for one in stops)
+        stops = [stop for stop in self.reached if isValid(stop) and stop is not widget]
+        return not any(_is_before(stop, widget) for stop in stops)
 
     def _note(self, focused: QWidget) -> None:
         if focused not in self.reached:
@@ -71,17 +71,17 @@ class TabWalk:
                 self._look(focused)
 
     def _look(self, focused: QWidget) -> None:
-        place = _around(focused, self._window)
-        lit = self._grab(place)
+        area = _around(focused, self._window)
+        lit = self._grab(area)
         focused.clearFocus()
         QApplication.processEvents()
-        if self._grab(place) == lit:
+        if self._grab(area) == lit:
             self.unseen.append(focused)
         focused.setFocus(Qt.FocusReason.TabFocusReason)
         QApplication.processEvents()
 
-    def _grab(self, place: QRect) -> QImage:
-        return self._window.grab(place).toImage()
+    def _grab(self, area: QRect) -> QImage:
+        return self._window.grab(area).toImage()
 
 
 def _around(widget: QWidget, window: QWidget) -> QRect:
@@ -89,11 +89,11 @@ def _around(widget: QWidget, window: QWidget) -> QRect:
     return QRect(corner, widget.size()).adjusted(-_AROUND, -_AROUND, _AROUND, _AROUND).intersected(window.rect())
 
 
-def _is_before(one: QWidget, other: QWidget) -> bool:
-    """True for neighbours in one place, of which `one` would be read first: above, or left in the same line."""
-    if not isValid(other) or one.parentWidget() is not other.parentWidget():
+def _is_before(widget: QWidget, other: QWidget) -> bool:
+    """Return whether `widget` is read before its sibling `other`: it is above it, or left of it in the same line."""
+    if not isValid(other) or widget.parentWidget() is not other.parentWidget():
         return False  # a popup may be made again
-    first, second = one.geometry(), other.geometry()
+    first, second = widget.geometry(), other.geometry()
     is_above = first.bottom() < second.top()
     is_left = first.right() < second.left() and first.bottom() > second.top() and first.top() < second.bottom()
     return is_above or is_left

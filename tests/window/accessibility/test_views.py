@@ -66,6 +66,10 @@ def test_the_checks_find_low_contrast_a_missing_name_and_a_missing_tab_stop(qtbo
         column.addWidget(part)
     window.show()
     picture = picture_of(window)
-    found = {one.widget: one for one in elements(window)}
-    assert min(lines(picture, found[pale].place)) < MIN_TEXT_CONTRAST < min(lines(picture, found[clear].place))
-    assert found[skipped].is_control and not found[skipped].name and not is_reached(found[skipped], TabWalk(window))
+    by_widget = {element.widget: element for element in elements(window)}
+    assert min(lines(picture, by_widget[pale].area)) < MIN_TEXT_CONTRAST < min(lines(picture, by_widget[clear].area))
+    assert (
+        by_widget[skipped].is_control
+        and not by_widget[skipped].name
+        and not is_reached(by_widget[skipped], TabWalk(window))
+    )

@@ -43,13 +43,13 @@ _TEXTS = _CONTROLS | _MEMBERS | {_ROLE.StaticText}
 class Element:
     """`widget` is None for a part of one, such as a list item.
 
-    `place` is in window coordinates, clipped to the visible part.
+    `area` is in window coordinates, clipped to the visible part.
     """
 
     role: QAccessible.Role
     name: str
     widget: QWidget | None
-    place: QRect
+    area: QRect
     enabled: bool
     takes_keyboard: bool
     read_only: bool
@@ -110,22 +110,22 @@ def _below(interface: QAccessibleInterface, nearest: QWidget, window: QWidget) -
     if widget is not None and (not widget.isVisible() or widget.window() is not window):
         return
     nearest = widget or nearest
-    place = _place(interface, widget, nearest, window)
-    if not place.isEmpty():
-        yield _element(interface, widget, place)
+    area = _place(interface, widget, nearest, window)
+    if not area.isEmpty():
+        yield _element(interface, widget, area)
         for number in range(interface.childCount()):
             child = interface.child(number)
             if child is not None and child.isValid():  # pyright: ignore[reportUnnecessaryComparison] -- Qt gives None
                 yield from _below(child, nearest, window)
 
 
-def _element(interface: QAccessibleInterface, widget: QWidget | None, place: QRect) -> Element:
+def _element(interface: QAccessibleInterface, widget: QWidget | None, area: QRect) -> Element:
     state = interface.state()
     return Element(
         interface.role(),
         interface.text(QAccessible.Text.Name),
         widget,
-        place,
+        area,
         not state.disabled,  # pyright: ignore[reportAttributeAccessIssue] -- PySide6's stubs leave out its fields
         bool(state.focusable),  # pyright: ignore[reportAttributeAccessIssue] -- the same
         bool(state.readOnly),  # pyright: ignore[reportAttributeAccessIssue] -- the same
@@ -133,15 +133,15 @@ def _element(interface: QAccessibleInterface, widget: QWidget | None, place: QRe
 
 
 def _place(interface: QAccessibleInterface, widget: QWidget | None, nearest: QWidget, window: QWidget) -> QRect:
-    """In window coordinates, clipped by its ancestors."""
+    """Return the rectangle of an element in window coordinates, clipped by its ancestors."""
     if widget is window:
         return window.rect()
     screen = interface.rect()
-    place = QRect(window.mapFromGlobal(screen.topLeft()), screen.size())
+    area = QRect(window.mapFromGlobal(screen.topLeft()), screen.size())
     around = widget.parentWidget() if widget is not None else nearest
     if isinstance(around, QAbstractScrollArea) and widget is None:
         around = around.viewport()
     while isinstance(around, QWidget) and around is not window:
-        place = place.intersected(QRect(around.mapTo(window, around.rect().topLeft()), around.size()))
+        area = area.intersected(QRect(around.mapTo(window, around.rect().topLeft()), around.size()))
         around = around.parentWidget()
-    return place.intersected(window.rect())
+    return area.intersected(window.rect())

@@ -68,8 +68,8 @@ async def _branches(fixture: WindowFixture) -> QWidget:
     view = await fixture.open(fixture.branched)
     if not view.tree.panes:
         fixture.window.commands.trigger("tree")
-    places = view.tree.panel.findChildren(QListView)
-    await until(lambda: any(place.isVisible() for place in places))
+    list_views = view.tree.panel.findChildren(QListView)
+    await until(lambda: any(list_view.isVisible() for list_view in list_views))
     return fixture.window
 
 

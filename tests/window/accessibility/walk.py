@@ -67,11 +67,11 @@ async def findings(fixture: WindowFixture) -> list[str]:
 
 async def findings_in_contrast(fixture: WindowFixture) -> list[str]:
     """Return the texts and icons with too little contrast, in the theme that is applied."""
-    found: list[str] = []
+    problems: list[str] = []
     for view in VIEWS:
         window = await bring(fixture, view)
-        found += [f"{view.name}: {line}" for line in _low_contrast(window)]
-    return found
+        problems += [f"{view.name}: {line}" for line in _low_contrast(window)]
+    return problems
 
 
 def _low_contrast(window: QWidget) -> Iterator[str]:
@@ -79,49 +79,49 @@ def _low_contrast(window: QWidget) -> Iterator[str]:
     for part in elements(window):
         if part.has_text and part.enabled:
             min_contrast = MIN_ICON_CONTRAST if part.is_icon else MIN_TEXT_CONTRAST
-            poor = [round(contrast, 1) for contrast in lines(picture, part.place) if contrast < min_contrast]
+            poor = [round(contrast, 1) for contrast in lines(picture, part.area) if contrast < min_contrast]
             if poor:
                 yield f"contrast {poor}: {part.words}"
 
 
 async def findings_in_texts(fixture: WindowFixture) -> list[str]:
-    """What depends on the language: names, and whether texts fit."""
-    found: list[str] = []
+    """Return the findings that depend on the language: names, and whether texts fit."""
+    problems: list[str] = []
     for view in VIEWS:
         window = await bring(fixture, view)
         with suppress(TimeoutError):
             await until(partial(_fits, window))  # its layout may not be complete yet
-        found += [f"{view.name}: {line}" for line in (*_nameless(window), *_cut(window))]
-    return found
+        problems += [f"{view.name}: {line}" for line in (*_nameless(window), *_cut(window))]
+    return problems
 
 
-def is_reached(one: Element, walk: TabWalk) -> bool:
+def is_reached(element: Element, walk: TabWalk) -> bool:
     """True if it or a member of its group has the focus; disabled or fully visible ones need none."""
-    if not one.enabled or one.is_only_read:
+    if not element.enabled or element.is_only_read:
         return True
-    if isinstance(one.widget, QRadioButton):
-        group = one.widget.parent()
+    if isinstance(element.widget, QRadioButton):
+        group = element.widget.parent()
         return any(isinstance(widget, QRadioButton) and widget.parent() is group for widget in walk.reached)
-    return one.widget in walk.reached or one.words in walk.words  # popups may be recreated
+    return element.widget in walk.reached or element.words in walk.words  # popups may be recreated
 
 
 def _controls(window: QWidget) -> list[Element]:
-    return [one for one in elements(window) if one.is_control and not is_part_of_another(one.widget)]
+    return [element for element in elements(window) if element.is_control and not is_part_of_another(element.widget)]
 
 
 def _nameless(window: QWidget) -> Iterator[str]:
-    for one in _controls(window):
-        if not one.has_role:
-            yield f"no role: {one.words}"
-        if not one.name.strip():
-            yield f"no name: {one.words}"
+    for element in _controls(window):
+        if not element.has_role:
+            yield f"no role: {element.words}"
+        if not element.name.strip():
+            yield f"no name: {element.words}"
 
 
 def _unreachable(window: QWidget, looked_at: set[QWidget]) -> Iterator[str]:
     walk = TabWalk(window, looked_at)
-    for one in _controls(window):
-        if not is_reached(one, walk):
-            yield f"Tab never comes to {one.words}"
+    for element in _controls(window):
+        if not is_reached(element, walk):
+            yield f"Tab never comes to {element.words}"
     for widget in walk.unseen:
         yield f"not seen to have the keyboard: {words_of(widget)}"
     if walk.trapped is not None:
@@ -197,6 +197,6 @@ def _window_parts(seen: set[type]) -> Iterator[str]:
 
 
 def _below(kind: type[QWidget]) -> Iterator[type[QWidget]]:
-    for one in kind.__subclasses__():
-        yield one
-        yield from _below(one)
+    for subclass in kind.__subclasses__():
+        yield subclass
+        yield from _below(subclass)

@@ -24,40 +24,40 @@ class Told:
 
 
 @pytest.fixture
-def told(qapp: object) -> Generator[Told]:
-    told = Told()
-    yield told
-    told.key.close()
+def recorder(qapp: object) -> Generator[Told]:
+    signals = Told()
+    yield signals
+    signals.key.close()
 
 
-async def test_a_shortcut_is_bound_and_each_press_carries_an_activation_token(bus_address: str, told: Told) -> None:
+async def test_a_shortcut_is_bound_and_each_press_carries_an_activation_token(bus_address: str, recorder: Told) -> None:
     portal = await ShortcutPortal.start(bus_address)
-    await told.key.bind()
-    assert (portal.asked, told.bound, told.refusals) == (["quick"], ["Ctrl+Alt+Space"], 0)
+    await recorder.key.bind()
+    assert (portal.asked, recorder.bound, recorder.refusals) == (["quick"], ["Ctrl+Alt+Space"], 0)
     portal.press("another")
     portal.press("quick")
-    await until(lambda: bool(told.pressed))
-    assert told.pressed == ["token-of-the-key"]
+    await until(lambda: bool(recorder.pressed))
+    assert recorder.pressed == ["token-of-the-key"]
     await portal.leave()
 
 
-async def test_the_shortcut_can_be_refused_and_accepted_later(bus_address: str, told: Told) -> None:
+async def test_the_shortcut_can_be_refused_and_accepted_later(bus_address: str, recorder: Told) -> None:
     unwilling = await ShortcutPortal.start(bus_address, refuses=True)
-    await told.key.bind()
-    assert (told.bound, told.refusals) == ([], 1)
+    await recorder.key.bind()
+    assert (recorder.bound, recorder.refusals) == ([], 1)
     await unwilling.leave()
     portal = await ShortcutPortal.start(bus_address)
-    await told.key.bind()
-    assert told.bound == ["Ctrl+Alt+Space"]
+    await recorder.key.bind()
+    assert recorder.bound == ["Ctrl+Alt+Space"]
     await portal.leave()
 
 
-async def test_a_desktop_without_global_shortcuts_is_reported(bus_address: str, told: Told) -> None:
-    await told.key.bind()
-    assert told.refusals == 1
+async def test_a_desktop_without_global_shortcuts_is_reported(bus_address: str, recorder: Told) -> None:
+    await recorder.key.bind()
+    assert recorder.refusals == 1
 
 
-async def test_a_missing_session_bus_is_reported(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_missing_session_bus_is_reported(recorder: Told, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nowhere/at/all")
-    await told.key.bind()
-    assert told.refusals == 1
+    await recorder.key.bind()
+    assert recorder.refusals == 1

@@ -127,98 +127,98 @@ class Told:
     def titles(self) -> list[str]:
         return [notice.title for notice in self.notices]
 
-    def _on_wanted(self, wanted: tuple[Notification, ...]) -> None:
-        self.notices = wanted
+    def _on_wanted(self, notifications: tuple[Notification, ...]) -> None:
+        self.notices = notifications
         self.times += 1
 
 
 @pytest.fixture
-def told(qapp: object, stores: Stores) -> Told:
+def recorder(qapp: object, stores: Stores) -> Told:
     return Told(stores)
 
 
 async def test_asks_and_ends_in_other_conversations_are_notified_but_not_manual_stops(
-    stores: Stores, told: Told
+    stores: Stores, recorder: Told
 ) -> None:
     stores.apply(AskUpdate(ask=ask("ask_1", "conv_1")))
     stores.apply(TaskUpdate(task=ended("task_2", "manual_stop", "conv_2")))
     stores.apply(TaskUpdate(task=ended("task_3", "completed", "conv_3")))
-    await until(lambda: bool(told.notices))
-    assert told.titles == ["Approval needed", "Done: The work of task_3"]
+    await until(lambda: bool(recorder.notices))
+    assert recorder.titles == ["Approval needed", "Done: The work of task_3"]
 
 
-async def test_nothing_is_notified_about_the_active_conversation(stores: Stores, told: Told) -> None:
-    told.eyes.look_at("conv_1")
+async def test_nothing_is_notified_about_the_active_conversation(stores: Stores, recorder: Told) -> None:
+    recorder.eyes.look_at("conv_1")
     stores.apply(AskUpdate(ask=ask("ask_1", "conv_1")))
     stores.apply(TaskUpdate(task=ended("task_1", conversation_id="conv_1")))
     stores.apply(AskUpdate(ask=ask("ask_2", "conv_2")))
-    await until(lambda: bool(told.notices))
-    assert [notice.key for notice in told.notices] == ["ask_2"]
+    await until(lambda: bool(recorder.notices))
+    assert [notice.key for notice in recorder.notices] == ["ask_2"]
 
 
-async def test_viewing_a_conversation_withdraws_its_notifications_for_good(stores: Stores, told: Told) -> None:
+async def test_viewing_a_conversation_withdraws_its_notifications_for_good(stores: Stores, recorder: Told) -> None:
     stores.apply(AskUpdate(ask=ask("ask_1", "conv_1")))
     stores.apply(TaskUpdate(task=ended("task_2", conversation_id="conv_1")))
-    await until(lambda: len(told.notices) == 2)
-    told.eyes.look_at("conv_1")
-    told.store.on_activation_changed()
-    await until(lambda: told.notices == ())
-    told.eyes.look_away()
-    told.store.on_activation_changed()
+    await until(lambda: len(recorder.notices) == 2)
+    recorder.eyes.look_at("conv_1")
+    recorder.store.on_activation_changed()
+    await until(lambda: recorder.notices == ())
+    recorder.eyes.look_away()
+    recorder.store.on_activation_changed()
     stores.apply(AskUpdate(ask=ask("ask_3", "conv_3")))
-    await until(lambda: bool(told.notices))
-    assert [notice.key for notice in told.notices] == ["ask_3"]
+    await until(lambda: bool(recorder.notices))
+    assert [notice.key for notice in recorder.notices] == ["ask_3"]
 
 
-async def test_the_notification_of_an_ask_answered_elsewhere_is_withdrawn(stores: Stores, told: Told) -> None:
+async def test_the_notification_of_an_ask_answered_elsewhere_is_withdrawn(stores: Stores, recorder: Told) -> None:
     waiting = ask()
     stores.apply(AskUpdate(ask=waiting))
-    await until(lambda: bool(told.notices))
+    await until(lambda: bool(recorder.notices))
     stores.apply(AskUpdate(ask=msgspec.structs.replace(waiting, status="answered", answered_by="cli")))
-    await until(lambda: told.notices == ())
+    await until(lambda: recorder.notices == ())
 
 
-async def test_a_new_task_withdraws_the_notification_of_the_last_end(stores: Stores, told: Told) -> None:
+async def test_a_new_task_withdraws_the_notification_of_the_last_end(stores: Stores, recorder: Told) -> None:
     stores.apply(TaskUpdate(task=ended("task_1")))
-    await until(lambda: bool(told.notices))
+    await until(lambda: bool(recorder.notices))
     stores.apply(TaskUpdate(task=at_work("task_2")))
-    await until(lambda: told.notices == ())
+    await until(lambda: recorder.notices == ())
 
 
-async def test_many_ends_share_one_notification_until_the_window_is_active(stores: Stores, told: Told) -> None:
+async def test_many_ends_share_one_notification_until_the_window_is_active(stores: Stores, recorder: Told) -> None:
     for number in range(20):
         stores.apply(TaskUpdate(task=ended(f"task_{number}", conversation_id=f"conv_{number}")))
-    await until(lambda: bool(told.notices))
-    assert (told.titles, told.times) == (["20 tasks have ended"], 1)
+    await until(lambda: bool(recorder.notices))
+    assert (recorder.titles, recorder.times) == (["20 tasks have ended"], 1)
     stores.apply(TaskUpdate(task=ended("task_20", conversation_id="conv_20")))
-    await until(lambda: told.times == 2)
-    assert told.titles == ["21 tasks have ended"]
-    told.eyes.look_at("conv_other")
-    told.store.on_activation_changed()
-    await until(lambda: told.notices == ())
+    await until(lambda: recorder.times == 2)
+    assert recorder.titles == ["21 tasks have ended"]
+    recorder.eyes.look_at("conv_other")
+    recorder.store.on_activation_changed()
+    await until(lambda: recorder.notices == ())
 
 
-async def test_many_asks_share_one_notification_until_all_are_settled(stores: Stores, told: Told) -> None:
+async def test_many_asks_share_one_notification_until_all_are_settled(stores: Stores, recorder: Told) -> None:
     asks = [ask(f"ask_{number}", f"conv_{number}") for number in range(5)]
     for waiting in asks:
         stores.apply(AskUpdate(ask=waiting))
-    await until(lambda: bool(told.notices))
-    assert (told.titles, told.times) == (["5 tasks wait for you"], 1)
+    await until(lambda: bool(recorder.notices))
+    assert (recorder.titles, recorder.times) == (["5 tasks wait for you"], 1)
     for waiting in asks[1:4]:
         stores.apply(AskUpdate(ask=msgspec.structs.replace(waiting, status="answered", answered_by="cli")))
-    await until(lambda: told.titles == ["2 tasks wait for you"])
-    told.store.handle_click("asks", "open")
-    assert told.opened == ["conv_0"]
+    await until(lambda: recorder.titles == ["2 tasks wait for you"])
+    recorder.store.handle_click("asks", "open")
+    assert recorder.opened == ["conv_0"]
     for waiting in (asks[0], asks[4]):
         stores.apply(AskUpdate(ask=msgspec.structs.replace(waiting, status="answered", answered_by="cli")))
-    await until(lambda: told.notices == ())
+    await until(lambda: recorder.notices == ())
     stores.apply(AskUpdate(ask=ask("ask_9", "conv_9")))
-    await until(lambda: [notice.key for notice in told.notices] == ["ask_9"])
+    await until(lambda: [notice.key for notice in recorder.notices] == ["ask_9"])
 
 
-async def test_a_button_of_an_answered_ask_opens_the_conversation(stores: Stores, told: Told) -> None:
+async def test_a_button_of_an_answered_ask_opens_the_conversation(stores: Stores, recorder: Told) -> None:
     stores.apply(TaskUpdate(task=ended("task_1", conversation_id="conv_7")))
-    await until(lambda: bool(told.notices))
-    told.store.handle_click("task_1", "allow")
-    told.store.handle_click("gone", "open")
-    assert told.opened == ["conv_7"]
+    await until(lambda: bool(recorder.notices))
+    recorder.store.handle_click("task_1", "allow")
+    recorder.store.handle_click("gone", "open")
+    assert recorder.opened == ["conv_7"]

@@ -34,31 +34,31 @@ class Shown:
 
 
 @pytest.fixture
-async def shown(qapp: object) -> AsyncGenerator[Shown]:
-    shown = Shown()
-    running = asyncio.get_running_loop().create_task(shown.notifications.run())
-    yield shown
+async def notifier(qapp: object) -> AsyncGenerator[Shown]:
+    harness = Shown()
+    running = asyncio.get_running_loop().create_task(harness.notifications.run())
+    yield harness
     running.cancel()
     with suppress(asyncio.CancelledError):
         await running
 
 
 async def test_a_notification_is_sent_with_the_dbus_types_that_servers_expect(
-    server: NotificationServer, shown: Shown
+    server: NotificationServer, notifier: Shown
 ) -> None:
-    shown.show(APPROVAL, DONE)
+    notifier.show(APPROVAL, DONE)
     await until(lambda: len(server.shown) == 2)
-    told = server.of("Approval needed: Build it")
-    assert told.signature == "susssasa{sv}i"
-    assert told.types == {"desktop-entry": "s", "urgency": "y"}
-    assert (told.body, told.labels, told.expires) == ("make", ("Allow once", "Deny", "Open"), 0)
+    notification = server.of("Approval needed: Build it")
+    assert notification.signature == "susssasa{sv}i"
+    assert notification.types == {"desktop-entry": "s", "urgency": "y"}
+    assert (notification.body, notification.labels, notification.expires) == ("make", ("Allow once", "Deny", "Open"), 0)
     assert server.of("Done: Test it").expires == -1
-    assert told.actions[:2] == ("default", "Open")
+    assert notification.actions[:2] == ("default", "Open")
 
 
-async def test_text_that_looks_like_markup_is_shown_literally(bus_address: str, shown: Shown) -> None:
+async def test_text_that_looks_like_markup_is_shown_literally(bus_address: str, notifier: Shown) -> None:
     server = await NotificationServer.start(bus_address)
-    shown.show(QUESTION)
+    notifier.show(QUESTION)
     await until(lambda: len(server.shown) == 1)
     assert server.told[0].body == "Which &lt;b&gt;colour&lt;/b&gt; &amp; why?"
     await server.leave()
@@ -68,42 +68,42 @@ async def test_text_that_looks_like_markup_is_shown_literally(bus_address: str, 
     await plain.leave()
 
 
-async def test_a_server_that_shows_no_body_gets_no_allow_button(bus_address: str, shown: Shown) -> None:
+async def test_a_server_that_shows_no_body_gets_no_allow_button(bus_address: str, notifier: Shown) -> None:
     server = await NotificationServer.start(bus_address, ("actions",))
-    shown.show(APPROVAL)
+    notifier.show(APPROVAL)
     await until(lambda: len(server.shown) == 1)
     assert (server.told[0].body, server.told[0].labels) == ("", ("Open",))
     await server.leave()
 
 
-async def test_a_server_without_actions_gets_none(bus_address: str, shown: Shown) -> None:
+async def test_a_server_without_actions_gets_none(bus_address: str, notifier: Shown) -> None:
     server = await NotificationServer.start(bus_address, ("body",))
-    shown.show(APPROVAL)
+    notifier.show(APPROVAL)
     await until(lambda: len(server.shown) == 1)
     assert server.told[0].actions == ()
     await server.leave()
 
 
-async def test_a_clicked_button_arrives_with_its_activation_token(server: NotificationServer, shown: Shown) -> None:
-    shown.show(APPROVAL, QUESTION)
+async def test_a_clicked_button_arrives_with_its_activation_token(server: NotificationServer, notifier: Shown) -> None:
+    notifier.show(APPROVAL, QUESTION)
     await until(lambda: len(server.shown) == 2)
     server.press(server.of("Question: Paint it"), "choice 1")
     server.press(server.of("Approval needed: Build it"), "default")
-    await until(lambda: len(shown.acted) == 2)
-    assert shown.acted == [("ask_2", "choice 1", "token-of-the-click"), ("ask_1", "open", "token-of-the-click")]
+    await until(lambda: len(notifier.acted) == 2)
+    assert notifier.acted == [("ask_2", "choice 1", "token-of-the-click"), ("ask_1", "open", "token-of-the-click")]
 
 
-async def test_a_button_clicked_at_once_is_not_lost(server: NotificationServer, shown: Shown) -> None:
+async def test_a_button_clicked_at_once_is_not_lost(server: NotificationServer, notifier: Shown) -> None:
     server.presses = "allow"
-    shown.show(APPROVAL)
-    await until(lambda: bool(shown.acted))
-    assert shown.acted[0][:2] == ("ask_1", "allow")
+    notifier.show(APPROVAL)
+    await until(lambda: bool(notifier.acted))
+    assert notifier.acted[0][:2] == ("ask_1", "allow")
 
 
 async def test_signals_of_other_senders_on_the_bus_are_ignored(
-    bus_address: str, server: NotificationServer, shown: Shown
+    bus_address: str, server: NotificationServer, notifier: Shown
 ) -> None:
-    shown.show(APPROVAL)
+    notifier.show(APPROVAL)
     await until(lambda: len(server.shown) == 1)
     stranger = Service(await on_bus(bus_address), "org.example.Stranger")
     number = server.told[0].number
@@ -111,40 +111,40 @@ async def test_signals_of_other_senders_on_the_bus_are_ignored(
         stranger.send_to(name, NOTIFICATIONS_PATH, NOTIFICATIONS_NAME, "ActionInvoked", "us", number, "allow")
     await stranger.own()  # afterwards the bus has delivered everything sent before
     server.press(server.told[0], "deny")
-    await until(lambda: bool(shown.acted))
-    assert [button for _, button, _ in shown.acted] == ["deny"]
+    await until(lambda: bool(notifier.acted))
+    assert [button for _, button, _ in notifier.acted] == ["deny"]
     await stranger.leave()
 
 
 async def test_outdated_notifications_are_closed_and_dismissed_ones_stay_dismissed(
-    server: NotificationServer, shown: Shown
+    server: NotificationServer, notifier: Shown
 ) -> None:
-    shown.show(APPROVAL, DONE)
+    notifier.show(APPROVAL, DONE)
     await until(lambda: len(server.shown) == 2)
     server.close(server.of("Done: Test it").number)
-    shown.show(DONE, QUESTION)
+    notifier.show(DONE, QUESTION)
     await until(lambda: server.titles == ["Question: Paint it"])
     assert len(server.told) == 3
 
 
-async def test_a_restarted_server_shows_the_current_notifications_again(bus_address: str, shown: Shown) -> None:
+async def test_a_restarted_server_shows_the_current_notifications_again(bus_address: str, notifier: Shown) -> None:
     first = await NotificationServer.start(bus_address)
-    shown.show(APPROVAL, DONE)
+    notifier.show(APPROVAL, DONE)
     await until(lambda: len(first.shown) == 2)
     await first.leave()
-    shown.show(APPROVAL)
+    notifier.show(APPROVAL)
     second = await NotificationServer.start(bus_address)
     await until(lambda: second.titles == ["Approval needed: Build it"])
     second.press(second.told[0], "allow")
-    await until(lambda: bool(shown.acted))
+    await until(lambda: bool(notifier.acted))
     await second.leave()
 
 
 async def test_a_server_that_starts_later_shows_the_current_notifications(
-    bus_address: str, shown: Shown, caplog: pytest.LogCaptureFixture
+    bus_address: str, notifier: Shown, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "errand.window.desktop.notifications")
-    shown.show(APPROVAL)
+    notifier.show(APPROVAL)
     await until(lambda: len(caplog.messages) == 1)
     server = await NotificationServer.start(bus_address)
     await until(lambda: len(server.shown) == 1)
@@ -152,25 +152,25 @@ async def test_a_server_that_starts_later_shows_the_current_notifications(
 
 
 async def test_a_missing_bus_is_only_logged(
-    shown: Shown, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    notifier: Shown, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "errand.window.desktop.notifications")
     monkeypatch.setenv("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nowhere/at/all")
-    shown.show(APPROVAL)
+    notifier.show(APPROVAL)
     await until(lambda: len(caplog.messages) == 1)
-    shown.show()
+    notifier.show()
     await until(lambda: len(caplog.messages) == 2)
     assert all(text.startswith("No notification can be shown: ") for text in caplog.messages)
-    assert shown.acted == []
+    assert notifier.acted == []
 
 
 async def test_closing_the_window_closes_its_notifications(server: NotificationServer, qapp: object) -> None:
-    shown = Shown()
-    running = asyncio.get_running_loop().create_task(shown.notifications.run())
-    shown.show(APPROVAL, DONE)
+    harness = Shown()
+    running = asyncio.get_running_loop().create_task(harness.notifications.run())
+    harness.show(APPROVAL, DONE)
     await until(lambda: len(server.shown) == 2)
     server.press(server.of("Done: Test it"), "default")
-    await until(lambda: bool(shown.acted))  # it was the last one: both are known to be shown
+    await until(lambda: bool(harness.acted))  # it was the last one: both are known to be shown
     running.cancel()
     await asyncio.wait([running])
     assert server.shown == {}

@@ -34,9 +34,9 @@ async def opened(qapp: object, tmp_path: Path) -> AsyncGenerator[Opened]:
     opened.server.close()
 
 
-async def say(port: int, words: bytes) -> bytes:
+async def say(port: int, message: bytes) -> bytes:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.write(words)
+    writer.write(message)
     answer = await reader.read()
     writer.close()
     return answer
@@ -52,11 +52,11 @@ async def test_a_wake_request_is_accepted_and_answered(opened: Opened) -> None:
 
 
 @pytest.mark.parametrize(
-    "words",
+    "message",
     [b'{"proof": "guess", "what": "show"}\n', b"not json\n", b"\n", b"x" * 10_000, b"GET / HTTP/1.1\r\n\r\n"],
 )
-async def test_a_caller_without_the_token_is_rejected(opened: Opened, words: bytes) -> None:
-    assert await say(opened.address.port, words) == b""
+async def test_a_caller_without_the_token_is_rejected(opened: Opened, message: bytes) -> None:
+    assert await say(opened.address.port, message) == b""
     assert opened.requests == []
 
 

@@ -27,7 +27,7 @@ def test_the_first_paint_needs_no_event_loop_connection_or_desktop_integration(t
 
 
 def test_imports_of_the_window_read_no_sources() -> None:
-    """As PySide's own `__import__` does, which `errand.window` replaces."""
+    """The window replaces the `__import__` of PySide, which reads them."""
     code = "import errand.window.main, linecache; print([name for name in linecache.cache if 'errand' in name])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

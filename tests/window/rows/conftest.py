@@ -36,7 +36,7 @@ def actions() -> KeptActions:
 def show(qtbot: QtBot, theme: Theme, actions: KeptActions) -> MakeRowView:
     """Shows a row in a separate view."""
 
-    kept: list[RowView[Row]] = []  # qtbot has only a weak reference
+    row_views: list[RowView[Row]] = []  # qtbot has only a weak reference
 
     def make(row: Row) -> RowView[Row]:
         row_view = kind_of(row).view(theme, actions)
@@ -44,7 +44,7 @@ def show(qtbot: QtBot, theme: Theme, actions: KeptActions) -> MakeRowView:
         row_view.set_row(row)
         row_view.resize(WIDTH, row_view.height_for(WIDTH))
         row_view.show()
-        kept.append(row_view)
+        row_views.append(row_view)
         return row_view
 
     return make

@@ -63,15 +63,15 @@ class Shown:
         """The coloured parts of a visible text, by its name: text, colour and whether it is bold."""
         boxes = self.row_view.findChildren(QPlainTextEdit)
         document = next(box for box in boxes if box.accessibleName() == name and box.isVisible()).document()
-        found: list[tuple[str, str, bool]] = []
+        parts: list[tuple[str, str, bool]] = []
         block = document.begin()
         while block.isValid():
             for part in block.layout().formats():
                 look, text = QTextCharFormat(part.format), block.text()[part.start : part.start + part.length]
                 is_bold = look.fontWeight() == QFont.Weight.Bold
-                found.append((text, look.foreground().color().name(), is_bold))
+                parts.append((text, look.foreground().color().name(), is_bold))
             block = block.next()
-        return found
+        return parts
 
     def colours(self, name: str) -> set[str]:
         return {colour for _, colour, _ in self.formats(name)}
@@ -92,45 +92,45 @@ class Shown:
 
 
 @pytest.fixture
-def shown(theme: Theme, qtbot: QtBot) -> Shown:
+def ask_view(theme: Theme, qtbot: QtBot) -> Shown:
     return Shown(theme, qtbot)
 
 
-def test_a_question_is_answered_by_one_of_its_choices(shown: Shown) -> None:
-    shown.show(QUESTION)
-    shown.button("Blue").click()
-    assert shown.actions.answers == [AskAnswerParams(ask_id="ask_q", text="Blue")]
+def test_a_question_is_answered_by_one_of_its_choices(ask_view: Shown) -> None:
+    ask_view.show(QUESTION)
+    ask_view.button("Blue").click()
+    assert ask_view.actions.answers == [AskAnswerParams(ask_id="ask_q", text="Blue")]
 
 
-def test_a_question_is_answered_by_typing_and_enter_but_not_with_blanks(shown: Shown) -> None:
-    shown.show(QUESTION)
-    QTest.keyClicks(shown.field(), "  ")
-    QTest.keyClick(shown.field(), Qt.Key.Key_Return)
-    assert (shown.actions.answers, shown.button("Reply").isEnabled()) == ([], False)
-    QTest.keyClicks(shown.field(), "red ")
-    QTest.keyClick(shown.field(), Qt.Key.Key_Return)
-    assert shown.actions.answers == [AskAnswerParams(ask_id="ask_q", text="red")]
+def test_a_question_is_answered_by_typing_and_enter_but_not_with_blanks(ask_view: Shown) -> None:
+    ask_view.show(QUESTION)
+    QTest.keyClicks(ask_view.field(), "  ")
+    QTest.keyClick(ask_view.field(), Qt.Key.Key_Return)
+    assert (ask_view.actions.answers, ask_view.button("Reply").isEnabled()) == ([], False)
+    QTest.keyClicks(ask_view.field(), "red ")
+    QTest.keyClick(ask_view.field(), Qt.Key.Key_Return)
+    assert ask_view.actions.answers == [AskAnswerParams(ask_id="ask_q", text="red")]
 
 
-def test_a_long_choice_wraps(shown: Shown) -> None:
-    shown.show(QUESTION)
-    assert shown.button(QUESTION.choices[1]).height() > shown.button("Blue").height() * 1.5
+def test_a_long_choice_wraps(ask_view: Shown) -> None:
+    ask_view.show(QUESTION)
+    assert ask_view.button(QUESTION.choices[1]).height() > ask_view.button("Blue").height() * 1.5
 
 
-def test_typed_text_survives_an_update_of_its_question_but_not_another_question(shown: Shown) -> None:
-    shown.show(QUESTION)
-    shown.field().setText("half an ans")
-    shown.show(QUESTION)
-    assert shown.field().text() == "half an ans"
-    shown.show(msgspec.structs.replace(QUESTION, id="ask_2", choices=()))
-    assert (shown.field().text(), shown.field().placeholderText()) == ("", "Your answer")
-    shown.show(QUESTION)
-    assert shown.field().text() == "half an ans", "it was only out of view"
+def test_typed_text_survives_an_update_of_its_question_but_not_another_question(ask_view: Shown) -> None:
+    ask_view.show(QUESTION)
+    ask_view.field().setText("half an ans")
+    ask_view.show(QUESTION)
+    assert ask_view.field().text() == "half an ans"
+    ask_view.show(msgspec.structs.replace(QUESTION, id="ask_2", choices=()))
+    assert (ask_view.field().text(), ask_view.field().placeholderText()) == ("", "Your answer")
+    ask_view.show(QUESTION)
+    assert ask_view.field().text() == "half an ans", "it was only out of view"
 
 
-def test_an_approval_shows_command_paths_reason_risk_and_change_in_full(shown: Shown) -> None:
-    shown.show(APPROVAL)
-    texts = shown.texts()
+def test_an_approval_shows_command_paths_reason_risk_and_change_in_full(ask_view: Shown) -> None:
+    ask_view.show(APPROVAL)
+    texts = ask_view.texts()
     for text in (
         "python -m pytest -q && rm -rf build",
         "/home/anna/project",
@@ -143,43 +143,43 @@ def test_an_approval_shows_command_paths_reason_risk_and_change_in_full(shown: S
         assert text in texts
 
 
-def test_an_address_is_shown_exactly_with_its_host_emphasised_and_odd_letters_named(shown: Shown) -> None:
-    shown.show(FETCH)
-    assert "https://docs.example.org/guide?q=a\\u200bb" in shown.texts()
-    assert "Fetch https://docs.example.org/guide" in shown.texts()
-    assert shown.emphasised("Address") == ["docs.example.org"]
+def test_an_address_is_shown_exactly_with_its_host_emphasised_and_odd_letters_named(ask_view: Shown) -> None:
+    ask_view.show(FETCH)
+    assert "https://docs.example.org/guide?q=a\\u200bb" in ask_view.texts()
+    assert "Fetch https://docs.example.org/guide" in ask_view.texts()
+    assert ask_view.emphasised("Address") == ["docs.example.org"]
     assert FETCH.approval is not None
     odd = msgspec.structs.replace(FETCH.approval, address="https://xn--mnchen-3ya.de/")
-    shown.show(msgspec.structs.replace(FETCH, id="ask_odd", approval=odd))
-    assert "Host: browsers show it as münchen.de" in shown.texts()
+    ask_view.show(msgspec.structs.replace(FETCH, id="ask_odd", approval=odd))
+    assert "Host: browsers show it as münchen.de" in ask_view.texts()
     letters = msgspec.structs.replace(odd, address="", command="\u0441url https://example.org")
-    shown.show(msgspec.structs.replace(FETCH, id="ask_letters", approval=letters))
-    assert "“\u0441url” mixes alphabets: \u0441 = U+0441 CYRILLIC SMALL LETTER ES" in shown.texts()
+    ask_view.show(msgspec.structs.replace(FETCH, id="ask_letters", approval=letters))
+    assert "“\u0441url” mixes alphabets: \u0441 = U+0441 CYRILLIC SMALL LETTER ES" in ask_view.texts()
 
 
-def test_code_is_highlighted_in_its_language_and_readable_to_its_end(shown: Shown) -> None:
-    shown.show(CODE)
+def test_code_is_highlighted_in_its_language_and_readable_to_its_end(ask_view: Shown) -> None:
+    ask_view.show(CODE)
     assert CODE.approval is not None
-    assert CODE.approval.code.replace("\u202e", "\\u202e") in shown.texts()
-    assert len(shown.colours("Code that will run")) > 2
+    assert CODE.approval.code.replace("\u202e", "\\u202e") in ask_view.texts()
+    assert len(ask_view.colours("Code that will run")) > 2
     long = msgspec.structs.replace(CODE.approval, code="x = 1\n" * 500 + "last = 2")
-    shown.show(msgspec.structs.replace(CODE, id="ask_long", approval=long))
-    shown.button("… 477 more lines · Show all: Code that will run").click()
-    assert any(text.endswith("last = 2") for text in shown.texts())
+    ask_view.show(msgspec.structs.replace(CODE, id="ask_long", approval=long))
+    ask_view.button("… 477 more lines · Show all: Code that will run").click()
+    assert any(text.endswith("last = 2") for text in ask_view.texts())
 
 
-def test_a_call_of_another_program_is_shown_with_its_server_tool_and_arguments(shown: Shown) -> None:
-    shown.show(SERVICE)
+def test_a_call_of_another_program_is_shown_with_its_server_tool_and_arguments(ask_view: Shown) -> None:
+    ask_view.show(SERVICE)
     assert SERVICE.approval is not None
-    assert {"github › create_issue", "Arguments", SERVICE.approval.preview} <= set(shown.texts())
-    assert len(shown.colours("Arguments")) > 1
+    assert {"github › create_issue", "Arguments", SERVICE.approval.preview} <= set(ask_view.texts())
+    assert len(ask_view.colours("Arguments")) > 1
 
 
-def test_one_card_shows_every_kind_of_approval_in_turn(shown: Shown) -> None:
+def test_one_card_shows_every_kind_of_approval_in_turn(ask_view: Shown) -> None:
     for ask in (FETCH, CODE, APPROVAL, SERVICE, FETCH, APPROVAL):
-        shown.show(ask)
-    assert "Arguments" not in shown.texts() and not any("docs.example.org" in text for text in shown.texts())
-    assert shown.colours("What will run") == set()
+        ask_view.show(ask)
+    assert "Arguments" not in ask_view.texts() and not any("docs.example.org" in text for text in ask_view.texts())
+    assert ask_view.colours("What will run") == set()
 
 
 _COMMAND_ALONE = msgspec.structs.replace(
@@ -190,22 +190,22 @@ _COMMAND_ALONE = msgspec.structs.replace(
 @pytest.mark.parametrize("before", [APPROVAL, FETCH, CODE, SERVICE, QUESTION])
 @pytest.mark.parametrize("after", [_COMMAND_ALONE, FETCH, LIMIT, QUESTION])
 def test_a_reused_card_is_as_high_as_a_new_one(
-    shown: Shown, theme: Theme, qtbot: QtBot, before: Ask, after: Ask
+    ask_view: Shown, theme: Theme, qtbot: QtBot, before: Ask, after: Ask
 ) -> None:
-    shown.show(before)
+    ask_view.show(before)
     QApplication.processEvents()
-    shown.row_view.hide()
-    shown.show(after)
+    ask_view.row_view.hide()
+    ask_view.show(after)
     new = Shown(theme, qtbot)
     new.show(after)
-    assert shown.row_view.height() == new.row_view.height()
+    assert ask_view.row_view.height() == new.row_view.height()
 
 
-def test_hidden_characters_of_a_command_are_escaped(shown: Shown) -> None:
+def test_hidden_characters_of_a_command_are_escaped(ask_view: Shown) -> None:
     assert APPROVAL.approval is not None
     tricky = msgspec.structs.replace(APPROVAL.approval, command="ls \u202egpj.exe\u200b\x1b[2K\u00a0-la")
-    shown.show(msgspec.structs.replace(APPROVAL, approval=tricky))
-    assert "ls \\u202egpj.exe\\u200b\\u001b[2K\\u00a0-la" in shown.texts()
+    ask_view.show(msgspec.structs.replace(APPROVAL, approval=tricky))
+    assert "ls \\u202egpj.exe\\u200b\\u001b[2K\\u00a0-la" in ask_view.texts()
 
 
 @pytest.mark.parametrize(
@@ -227,28 +227,28 @@ def test_hidden_characters_of_a_command_are_escaped(shown: Shown) -> None:
         (["Deny"], AskAnswerParams(ask_id="ask_a", allow=False)),
     ],
 )
-def test_an_approval_is_answered_by_its_buttons(shown: Shown, presses: list[str], answer: AskAnswerParams) -> None:
-    shown.show(APPROVAL)
+def test_an_approval_is_answered_by_its_buttons(ask_view: Shown, presses: list[str], answer: AskAnswerParams) -> None:
+    ask_view.show(APPROVAL)
     for name in presses:
-        shown.button(name).click()
-    assert shown.actions.answers == [answer]
+        ask_view.button(name).click()
+    assert ask_view.actions.answers == [answer]
 
 
-def test_an_offer_says_what_it_covers_with_an_example_and_a_counterexample(shown: Shown) -> None:
-    shown.show(APPROVAL)
-    shown.button("Always allow…").click()
-    assert "Exactly this command, in /home/anna/project." in shown.texts()
-    assert not any(button.accessibleName() == "Everywhere" for button in shown.controls())
-    shown.button(_PREFIX).click()
+def test_an_offer_says_what_it_covers_with_an_example_and_a_counterexample(ask_view: Shown) -> None:
+    ask_view.show(APPROVAL)
+    ask_view.button("Always allow…").click()
+    assert "Exactly this command, in /home/anna/project." in ask_view.texts()
+    assert not any(button.accessibleName() == "Everywhere" for button in ask_view.controls())
+    ask_view.button(_PREFIX).click()
     for text in (
         "Commands that begin with `python -m pytest …`, on files of the workspace.",
         "python -m pytest -v",
         "python -m pip",
     ):
-        assert text in shown.texts()
+        assert text in ask_view.texts()
 
 
-def test_offers_for_two_folders_can_be_told_apart_by_their_titles(shown: Shown) -> None:
+def test_offers_for_two_folders_can_be_told_apart_by_their_titles(ask_view: Shown) -> None:
     assert APPROVAL.approval is not None
     deep = "/home/anna/" + "a-folder-with-a-long-name/" * 4 + "src"
     offers = tuple(
@@ -260,102 +260,102 @@ def test_offers_for_two_folders_can_be_told_apart_by_their_titles(shown: Shown) 
         )
         for folder in ("/home/anna", deep, "/home/anna/R&D")
     )
-    shown.show(msgspec.structs.replace(APPROVAL, approval=msgspec.structs.replace(APPROVAL.approval, offers=offers)))
-    shown.button("Always allow…").click()
-    titles = [button.text() for button in shown.row_view.findChildren(QRadioButton) if button.isVisible()]
+    ask_view.show(msgspec.structs.replace(APPROVAL, approval=msgspec.structs.replace(APPROVAL.approval, offers=offers)))
+    ask_view.button("Always allow…").click()
+    titles = [button.text() for button in ask_view.row_view.findChildren(QRadioButton) if button.isVisible()]
     assert titles == ["Any change in /home/anna", f"Any change in {deep}", "Any change in /home/anna/R&&D"]
-    assert shown.row_view.minimumSizeHint().width() < WIDTH // 2, "a long path is shortened, not the card widened"
+    assert ask_view.row_view.minimumSizeHint().width() < WIDTH // 2, "a long path is shortened, not the card widened"
 
 
-def test_an_offer_can_be_accepted_for_an_hour_with_the_keyboard_alone(shown: Shown) -> None:
-    shown.show(APPROVAL)
-    QTest.keyClick(shown.button("Always allow…"), Qt.Key.Key_Return)
-    shown.row_view.activateWindow()
-    QTest.qWaitForWindowActive(shown.row_view)
-    shown.show(APPROVAL)  # laid out at its new height
-    first = shown.row_view.focusWidget()
+def test_an_offer_can_be_accepted_for_an_hour_with_the_keyboard_alone(ask_view: Shown) -> None:
+    ask_view.show(APPROVAL)
+    QTest.keyClick(ask_view.button("Always allow…"), Qt.Key.Key_Return)
+    ask_view.row_view.activateWindow()
+    QTest.qWaitForWindowActive(ask_view.row_view)
+    ask_view.show(APPROVAL)  # laid out at its new height
+    first = ask_view.row_view.focusWidget()
     assert first is not None and first.accessibleName().startswith("Exactly this")
     QTest.keyClick(first, Qt.Key.Key_Down)
-    (period,) = shown.row_view.findChildren(QComboBox)
+    (period,) = ask_view.row_view.findChildren(QComboBox)
     QTest.keyClick(period, Qt.Key.Key_Down)
-    QTest.keyClick(shown.button("In this folder"), Qt.Key.Key_Return)
-    assert shown.actions.answers == [
+    QTest.keyClick(ask_view.button("In this folder"), Qt.Key.Key_Return)
+    assert ask_view.actions.answers == [
         AskAnswerParams(ask_id="ask_a", allow=True, remember="workspace", offer=1, expires_s=3600)
     ]
 
 
-def test_offers_of_another_ask_start_with_the_narrowest(shown: Shown) -> None:
-    shown.show(APPROVAL)
-    shown.button("Always allow…").click()
-    shown.button(_PREFIX).click()
-    shown.show(msgspec.structs.replace(APPROVAL, id="ask_b"))
-    shown.button("Always allow…").click()
-    shown.button("In this conversation").click()
-    assert shown.actions.answers == [AskAnswerParams(ask_id="ask_b", allow=True, remember="conversation")]
+def test_offers_of_another_ask_start_with_the_narrowest(ask_view: Shown) -> None:
+    ask_view.show(APPROVAL)
+    ask_view.button("Always allow…").click()
+    ask_view.button(_PREFIX).click()
+    ask_view.show(msgspec.structs.replace(APPROVAL, id="ask_b"))
+    ask_view.button("Always allow…").click()
+    ask_view.button("In this conversation").click()
+    assert ask_view.actions.answers == [AskAnswerParams(ask_id="ask_b", allow=True, remember="conversation")]
 
 
-def test_why_an_approval_is_asked_opens_in_place_of_other_parts_and_esc_closes_it(shown: Shown) -> None:
-    shown.show(APPROVAL)
-    shown.button("Always allow…").click()
-    shown.button("Why am I asked?").click()
+def test_why_an_approval_is_asked_opens_in_place_of_other_parts_and_esc_closes_it(ask_view: Shown) -> None:
+    ask_view.show(APPROVAL)
+    ask_view.button("Always allow…").click()
+    ask_view.button("Why am I asked?").click()
     assert APPROVAL.approval is not None
-    assert APPROVAL.approval.explained in shown.texts()
-    assert "Exactly this command, in /home/anna/project." not in shown.texts()
-    QTest.keyClick(shown.button("Why am I asked?"), Qt.Key.Key_Escape)
-    assert APPROVAL.approval.explained not in shown.texts()
+    assert APPROVAL.approval.explained in ask_view.texts()
+    assert "Exactly this command, in /home/anna/project." not in ask_view.texts()
+    QTest.keyClick(ask_view.button("Why am I asked?"), Qt.Key.Key_Escape)
+    assert APPROVAL.approval.explained not in ask_view.texts()
 
 
-def test_a_settled_approval_says_what_was_allowed_where_and_until_when(shown: Shown) -> None:
+def test_a_settled_approval_says_what_was_allowed_where_and_until_when(ask_view: Shown) -> None:
     at = datetime.now(UTC)
     settled = msgspec.structs.replace(
         APPROVAL, status="answered", allowed=True, remember="workspace", offer=1, expires_s=3600.0, answered_at=at
     )
-    shown.show(settled)
-    shown.line().click()
+    ask_view.show(settled)
+    ask_view.line().click()
     end = (at + timedelta(hours=1)).astimezone()
     allowed = f"Allowed: python -m pytest …, in this folder, until {end.day} {end:%b}, {end:%H:%M}"
-    assert any(text.startswith(allowed) for text in shown.texts())
+    assert any(text.startswith(allowed) for text in ask_view.texts())
 
 
-def test_a_reason_for_denying_is_given_by_keyboard_alone(shown: Shown, qtbot: QtBot) -> None:
-    shown.show(APPROVAL)
-    with qtbot.waitSignal(shown.row_view.resized):
-        QTest.keyClick(shown.button("Deny with reason…"), Qt.Key.Key_Return)
-    QTest.keyClicks(shown.field(), "use the other folder")
-    QTest.keyClick(shown.field(), Qt.Key.Key_Return)
-    assert shown.actions.answers == [AskAnswerParams(ask_id="ask_a", text="use the other folder", allow=False)]
+def test_a_reason_for_denying_is_given_by_keyboard_alone(ask_view: Shown, qtbot: QtBot) -> None:
+    ask_view.show(APPROVAL)
+    with qtbot.waitSignal(ask_view.row_view.resized):
+        QTest.keyClick(ask_view.button("Deny with reason…"), Qt.Key.Key_Return)
+    QTest.keyClicks(ask_view.field(), "use the other folder")
+    QTest.keyClick(ask_view.field(), Qt.Key.Key_Return)
+    assert ask_view.actions.answers == [AskAnswerParams(ask_id="ask_a", text="use the other folder", allow=False)]
 
 
-def test_control_enter_anywhere_in_an_approval_allows_once(shown: Shown) -> None:
-    shown.show(APPROVAL)
-    QTest.keyClick(shown.button("Deny"), Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
-    assert shown.actions.answers == [AskAnswerParams(ask_id="ask_a", allow=True)]
+def test_control_enter_anywhere_in_an_approval_allows_once(ask_view: Shown) -> None:
+    ask_view.show(APPROVAL)
+    QTest.keyClick(ask_view.button("Deny"), Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
+    assert ask_view.actions.answers == [AskAnswerParams(ask_id="ask_a", allow=True)]
 
 
-def test_without_an_offer_nothing_is_offered_to_remember(shown: Shown) -> None:
+def test_without_an_offer_nothing_is_offered_to_remember(ask_view: Shown) -> None:
     assert APPROVAL.approval is not None
     approval = msgspec.structs.replace(APPROVAL.approval, offers=(), explained="")
-    shown.show(msgspec.structs.replace(APPROVAL, approval=approval))
-    assert [button.accessibleName() for button in shown.controls()] == ["Allow once", "Deny", "Deny with reason…"]
+    ask_view.show(msgspec.structs.replace(APPROVAL, approval=approval))
+    assert [button.accessibleName() for button in ask_view.controls()] == ["Allow once", "Deny", "Deny with reason…"]
 
 
-def test_in_a_narrow_card_the_buttons_wrap_and_none_is_cut(shown: Shown) -> None:
-    shown.show(APPROVAL)
-    wide, width = shown.row_view.height(), WIDTH // 2
-    shown.row_view.resize(width, shown.row_view.height_for(width))
-    buttons = [shown.button(name) for name in ("Allow once", "Always allow…", "Deny", "Deny with reason…")]
+def test_in_a_narrow_card_the_buttons_wrap_and_none_is_cut(ask_view: Shown) -> None:
+    ask_view.show(APPROVAL)
+    wide, width = ask_view.row_view.height(), WIDTH // 2
+    ask_view.row_view.resize(width, ask_view.row_view.height_for(width))
+    buttons = [ask_view.button(name) for name in ("Allow once", "Always allow…", "Deny", "Deny with reason…")]
     card = buttons[0].parentWidget()
     assert all(button.width() >= button.sizeHint().width() for button in buttons)
     assert card is not None and all(card.rect().contains(button.geometry()) for button in buttons)
     assert buttons[0].y() < buttons[-1].y()
-    assert shown.row_view.height() > wide
+    assert ask_view.row_view.height() > wide
 
 
 @pytest.mark.parametrize(("name", "allow"), [("Go on with as much again", True), ("Stop", False)])
-def test_a_limit_is_continued_or_stopped_by_its_buttons(shown: Shown, name: str, allow: bool) -> None:
-    shown.show(LIMIT)
-    shown.button(name).click()
-    assert shown.actions.answers == [AskAnswerParams(ask_id="ask_l", allow=allow)]
+def test_a_limit_is_continued_or_stopped_by_its_buttons(ask_view: Shown, name: str, allow: bool) -> None:
+    ask_view.show(LIMIT)
+    ask_view.button(name).click()
+    assert ask_view.actions.answers == [AskAnswerParams(ask_id="ask_l", allow=allow)]
 
 
 @pytest.mark.parametrize(
@@ -369,42 +369,42 @@ def test_a_limit_is_continued_or_stopped_by_its_buttons(shown: Shown, name: str,
     ],
 )
 def test_at_a_limit_a_number_says_how_much_more(
-    shown: Shown, limit: ReachedLimit, shows: str, typed: str, amount: float
+    ask_view: Shown, limit: ReachedLimit, shows: str, typed: str, amount: float
 ) -> None:
-    shown.show(msgspec.structs.replace(LIMIT, limit=limit))
-    field = shown.field()
+    ask_view.show(msgspec.structs.replace(LIMIT, limit=limit))
+    field = ask_view.field()
     assert field.text() == shows
-    shown.button("Continue").click()
-    assert shown.actions.answers == [AskAnswerParams(ask_id="ask_l", allow=True)], "as much again"
+    ask_view.button("Continue").click()
+    assert ask_view.actions.answers == [AskAnswerParams(ask_id="ask_l", allow=True)], "as much again"
     field.setText(typed)
     QTest.keyClick(field, Qt.Key.Key_Return)
-    assert shown.actions.answers[1:] == [AskAnswerParams(ask_id="ask_l", allow=True, amount=amount)]
+    assert ask_view.actions.answers[1:] == [AskAnswerParams(ask_id="ask_l", allow=True, amount=amount)]
 
 
 @pytest.mark.parametrize("wrong", ["", "0", "-5", "2,5", "many", "1.5", "1e400"])
-def test_at_a_limit_nothing_but_a_number_goes_on(shown: Shown, wrong: str) -> None:
-    shown.show(msgspec.structs.replace(LIMIT, limit=ReachedLimit(kind="turns", used=50, limit=50, adds=50)))
-    field = shown.field()
+def test_at_a_limit_nothing_but_a_number_goes_on(ask_view: Shown, wrong: str) -> None:
+    ask_view.show(msgspec.structs.replace(LIMIT, limit=ReachedLimit(kind="turns", used=50, limit=50, adds=50)))
+    field = ask_view.field()
     field.setText(wrong)
-    assert (field.toolTip(), shown.button("Continue").isEnabled()) == ("A whole number above 0", False)
+    assert (field.toolTip(), ask_view.button("Continue").isEnabled()) == ("A whole number above 0", False)
     QTest.keyClick(field, Qt.Key.Key_Return)
-    assert shown.actions.answers == []
-    shown.show(msgspec.structs.replace(LIMIT, limit=ReachedLimit(kind="turns", used=50, limit=50, adds=50)))
+    assert ask_view.actions.answers == []
+    ask_view.show(msgspec.structs.replace(LIMIT, limit=ReachedLimit(kind="turns", used=50, limit=50, adds=50)))
     assert field.text() == wrong, "an update of the ask keeps what was typed"
-    shown.button("Stop").click()
-    assert shown.actions.answers == [AskAnswerParams(ask_id="ask_l", allow=False)]
+    ask_view.button("Stop").click()
+    assert ask_view.actions.answers == [AskAnswerParams(ask_id="ask_l", allow=False)]
 
 
 @pytest.mark.parametrize("name", UNKNOWN.choices)
-def test_an_unknown_outcome_shows_the_call_and_accepts_one_of_its_choices(shown: Shown, name: str) -> None:
-    shown.show(UNKNOWN)
-    assert {"make deploy && ./announce.sh", UNKNOWN.text} <= set(shown.texts())
-    shown.button(name).click()
-    assert shown.actions.answers == [AskAnswerParams(ask_id="ask_u", text=name)]
+def test_an_unknown_outcome_shows_the_call_and_accepts_one_of_its_choices(ask_view: Shown, name: str) -> None:
+    ask_view.show(UNKNOWN)
+    assert {"make deploy && ./announce.sh", UNKNOWN.text} <= set(ask_view.texts())
+    ask_view.button(name).click()
+    assert ask_view.actions.answers == [AskAnswerParams(ask_id="ask_u", text=name)]
 
 
 @pytest.mark.parametrize(
-    ("ask", "answer", "allowed", "words"),
+    ("ask", "answer", "allowed", "texts"),
     [
         (QUESTION, "Blue", None, ("you answered “Blue”", "Answered: Blue · by window · ")),
         (APPROVAL, "", True, ("approved by you", "Allowed once · by window · ")),
@@ -414,57 +414,57 @@ def test_an_unknown_outcome_shows_the_call_and_accepts_one_of_its_choices(shown:
     ],
 )
 def test_a_settled_ask_is_a_line_that_expands_to_answer_author_and_time_without_controls(
-    shown: Shown, ask: Ask, answer: str, allowed: bool | None, words: tuple[str, str]
+    ask_view: Shown, ask: Ask, answer: str, allowed: bool | None, texts: tuple[str, str]
 ) -> None:
-    shown.show(ask)
+    ask_view.show(ask)
     at = datetime.now(UTC)
-    shown.show(
+    ask_view.show(
         msgspec.structs.replace(
             ask, status="answered", answer=answer, allowed=allowed, answered_by="window", answered_at=at
         )
     )
     time = f"{at.astimezone():%H:%M}"
-    line = shown.line()
-    assert line.text().endswith(f"· {words[0]} {time}")
-    assert shown.texts() == []
+    line = ask_view.line()
+    assert line.text().endswith(f"· {texts[0]} {time}")
+    assert ask_view.texts() == []
     line.click()
-    assert shown.controls() == []
-    assert f"{words[1]}{time}" in shown.texts()
+    assert ask_view.controls() == []
+    assert f"{texts[1]}{time}" in ask_view.texts()
     line.click()
-    assert shown.texts() == []
+    assert ask_view.texts() == []
 
 
-def test_one_row_view_shows_asks_of_every_kind_in_turn(shown: Shown) -> None:
+def test_one_row_view_shows_asks_of_every_kind_in_turn(ask_view: Shown) -> None:
     for ask in (QUESTION, APPROVAL, LIMIT, UNKNOWN, APPROVAL, QUESTION):
-        shown.show(ask)
-        names = [widget.accessibleName() for widget in shown.controls()]
+        ask_view.show(ask)
+        names = [widget.accessibleName() for widget in ask_view.controls()]
         assert all(names) and len(names) == len(set(names))
-    assert QUESTION.text in shown.texts() and LIMIT.text not in shown.texts()
+    assert QUESTION.text in ask_view.texts() and LIMIT.text not in ask_view.texts()
 
 
-def test_a_command_of_a_thousand_lines_can_be_shown_in_full_and_scrolls(shown: Shown) -> None:
+def test_a_command_of_a_thousand_lines_can_be_shown_in_full_and_scrolls(ask_view: Shown) -> None:
     assert APPROVAL.approval is not None
     command = "\n".join(f"echo {number}" for number in range(1000))
     approval = msgspec.structs.replace(APPROVAL.approval, command=command)
-    shown.show(msgspec.structs.replace(APPROVAL, approval=approval))
-    assert command in shown.texts()
-    assert shown.row_view.height() < 1200
+    ask_view.show(msgspec.structs.replace(APPROVAL, approval=approval))
+    assert command in ask_view.texts()
+    assert ask_view.row_view.height() < 1200
 
 
-def test_equal_approvals_are_counted_and_settled_together(shown: Shown) -> None:
+def test_equal_approvals_are_counted_and_settled_together(ask_view: Shown) -> None:
     others = tuple(msgspec.structs.replace(APPROVAL, id=f"ask_{number}") for number in (2, 3))
-    shown.show(APPROVAL, others)
-    assert "2 identical requests are waiting (same command, folder and files)." in shown.texts()
-    shown.button("Allow all 3 once").click()
-    assert shown.actions.answers == [
+    ask_view.show(APPROVAL, others)
+    assert "2 identical requests are waiting (same command, folder and files)." in ask_view.texts()
+    ask_view.button("Allow all 3 once").click()
+    assert ask_view.actions.answers == [
         AskAnswerParams(ask_id=ask_id, allow=True) for ask_id in ("ask_a", "ask_2", "ask_3")
     ]
-    shown.actions.answers.clear()
-    shown.show(APPROVAL, others[:1])
-    shown.button("Deny all 2").click()
-    assert shown.actions.answers == [AskAnswerParams(ask_id=ask_id, allow=False) for ask_id in ("ask_a", "ask_2")]
-    shown.show(APPROVAL)
-    assert not any("these" in button.text() for button in shown.controls() if isinstance(button, QPushButton))
+    ask_view.actions.answers.clear()
+    ask_view.show(APPROVAL, others[:1])
+    ask_view.button("Deny all 2").click()
+    assert ask_view.actions.answers == [AskAnswerParams(ask_id=ask_id, allow=False) for ask_id in ("ask_a", "ask_2")]
+    ask_view.show(APPROVAL)
+    assert not any("these" in button.text() for button in ask_view.controls() if isinstance(button, QPushButton))
 
 
 HIDDEN = "true" + "\n" * 200 + "rm -r build"
@@ -475,25 +475,25 @@ def with_command(command: str) -> Ask:
     return msgspec.structs.replace(APPROVAL, approval=msgspec.structs.replace(APPROVAL.approval, command=command))
 
 
-def test_hidden_lines_after_two_hundred_newlines_are_counted_and_can_be_shown(shown: Shown) -> None:
-    shown.show(with_command(HIDDEN))
-    more = shown.button("… 177 more lines · Show all: What will run")
-    before = shown.row_view.height_for(WIDTH)
+def test_hidden_lines_after_two_hundred_newlines_are_counted_and_can_be_shown(ask_view: Shown) -> None:
+    ask_view.show(with_command(HIDDEN))
+    more = ask_view.button("… 177 more lines · Show all: What will run")
+    before = ask_view.row_view.height_for(WIDTH)
     more.click()
-    assert shown.row_view.height_for(WIDTH) > before + 2000
-    shown.button("Show less: What will run").click()
-    assert shown.row_view.height_for(WIDTH) == before
+    assert ask_view.row_view.height_for(WIDTH) > before + 2000
+    ask_view.button("Show less: What will run").click()
+    assert ask_view.row_view.height_for(WIDTH) == before
 
 
-def test_a_short_command_has_no_show_all_button(shown: Shown) -> None:
-    shown.show(APPROVAL)
-    assert not any("more line" in button.text() for button in shown.controls() if isinstance(button, QPushButton))
+def test_a_short_command_has_no_show_all_button(ask_view: Shown) -> None:
+    ask_view.show(APPROVAL)
+    assert not any("more line" in button.text() for button in ask_view.controls() if isinstance(button, QPushButton))
 
 
-def test_line_breaks_in_paths_and_reasons_of_an_approval_are_escaped(shown: Shown) -> None:
+def test_line_breaks_in_paths_and_reasons_of_an_approval_are_escaped(ask_view: Shown) -> None:
     assert APPROVAL.approval is not None
     path = "/work/a\nWhy\u202e: harmless"
     approval = msgspec.structs.replace(APPROVAL.approval, writes=(path,), rule=f"writes outside: {path}")
-    shown.show(msgspec.structs.replace(APPROVAL, approval=approval))
-    assert "/work/a ↵ Why\\u202e: harmless" in shown.texts()
-    assert "writes outside: /work/a ↵ Why\\u202e: harmless" in shown.texts()
+    ask_view.show(msgspec.structs.replace(APPROVAL, approval=approval))
+    assert "/work/a ↵ Why\\u202e: harmless" in ask_view.texts()
+    assert "writes outside: /work/a ↵ Why\\u202e: harmless" in ask_view.texts()

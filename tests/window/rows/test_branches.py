@@ -18,11 +18,13 @@ FORK = BranchSwitchRow("n0/fork", 2, 3, "n1", "n3", is_user=True, locked=False)
 
 
 def button(row_view: RowView[Row], name: str) -> QAbstractButton:
-    return next(one for one in row_view.findChildren(QAbstractButton) if one.accessibleName() == name)
+    return next(control for control in row_view.findChildren(QAbstractButton) if control.accessibleName() == name)
 
 
 def names(row_view: RowView[Row]) -> list[str]:
-    return [one.accessibleName() for one in row_view.findChildren(QAbstractButton) if one.isVisibleTo(row_view)]
+    return [
+        control.accessibleName() for control in row_view.findChildren(QAbstractButton) if control.isVisibleTo(row_view)
+    ]
 
 
 def menu_of(row_view: RowView[Row]) -> QMenu:

@@ -25,7 +25,7 @@ def summary(show: MakeRowView) -> RowView[Row]:
 
 
 def open_line(row_view: RowView[Row]) -> None:
-    line = next(one for one in row_view.findChildren(DisclosureButton))
+    line = next(disclosure for disclosure in row_view.findChildren(DisclosureButton))
     line.setFocus()
     QTest.keyClick(line, Qt.Key.Key_Return)
     row_view.resize(WIDTH, row_view.height_for(WIDTH))

@@ -131,8 +131,8 @@ _WORDS = st.sampled_from(_TOKENS.split())
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(_WORDS, max_size=25))
-def test_no_text_raises(words: list[str]) -> None:
-    lay_out(formula(" ".join(words)))
+def test_no_text_raises(tokens: list[str]) -> None:
+    lay_out(formula(" ".join(tokens)))
 
 
 def test_a_formula_has_a_place_of_its_size_until_it_is_drawn(theme: Theme) -> None:

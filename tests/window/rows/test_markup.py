@@ -22,15 +22,15 @@ Align = QTextCharFormat.VerticalAlignment
 
 def formats(document: QTextDocument) -> dict[str, QTextCharFormat]:
     """The formats of a document's fragments by their text."""
-    found: dict[str, QTextCharFormat] = {}
+    by_text: dict[str, QTextCharFormat] = {}
     block = document.begin()
     while block.isValid():
         pieces = block.begin()
         while not pieces.atEnd():
-            found[pieces.fragment().text()] = pieces.fragment().charFormat()
+            by_text[pieces.fragment().text()] = pieces.fragment().charFormat()
             pieces += 1
         block = block.next()
-    return found
+    return by_text
 
 
 def copied(document: QTextDocument) -> str:
@@ -41,18 +41,18 @@ def copied(document: QTextDocument) -> str:
 
 def has_colour(widget: QWidget, colour: str) -> bool:
     image: QImage = widget.grab().toImage()
-    wanted = QColor(colour).rgb()
-    return any(image.pixel(x, y) == wanted for y in range(image.height()) for x in range(0, min(image.width(), 40)))
+    rgb = QColor(colour).rgb()
+    return any(image.pixel(x, y) == rgb for y in range(image.height()) for x in range(0, min(image.width(), 40)))
 
 
 def test_tags_of_the_allow_list_are_formats(theme: Theme) -> None:
     text = "H<sub>2</sub>O, mc<sup>2</sup>, <b>bold</b>, <i>italic</i>, <kbd>Ctrl</kbd>"
-    found = formats(markdown_document(text, theme))
+    by_text = formats(markdown_document(text, theme))
     assert markdown_document(text, theme).toPlainText() == "H2O, mc2, bold, italic, Ctrl"
-    assert found["2"].verticalAlignment() == Align.AlignSuperScript
-    assert found["bold"].fontWeight() == QFont.Weight.Bold
-    assert found["italic"].fontItalic()
-    assert found["Ctrl"].background().color() == QColor(theme.tokens.hairline)
+    assert by_text["2"].verticalAlignment() == Align.AlignSuperScript
+    assert by_text["bold"].fontWeight() == QFont.Weight.Bold
+    assert by_text["italic"].fontItalic()
+    assert by_text["Ctrl"].background().color() == QColor(theme.tokens.hairline)
 
 
 @pytest.mark.parametrize(
@@ -143,15 +143,15 @@ def test_copied_text_is_the_markdown_it_came_from(theme: Theme, text: str) -> No
     ],
 )
 def test_formulas_are_told_from_amounts_of_money(text: str, formulas: list[str]) -> None:
-    assert [one.tex for one in mark_up(text).formulas] == formulas
+    assert [formula.tex for formula in mark_up(text).formulas] == formulas
 
 
 def test_a_diff_is_coloured_by_line(show: MakeRowView, theme: Theme) -> None:
     view = part(show(reply("```diff\n--- a\n+++ b\n@@ -1 +1 @@\n-old\n+new\n same\n```\n")), CodeView, "Code, diff")
-    found = {block.text(): block.blockFormat().background().color() for block in blocks(view.document())}
-    assert found["-old"] == QColor(theme.tokens.failed_soft)
-    assert found["+new"] == QColor(theme.tokens.done_soft)
-    assert found["+++ b"] == found[" same"] == found["--- a"]
+    backgrounds = {block.text(): block.blockFormat().background().color() for block in blocks(view.document())}
+    assert backgrounds["-old"] == QColor(theme.tokens.failed_soft)
+    assert backgrounds["+new"] == QColor(theme.tokens.done_soft)
+    assert backgrounds["+++ b"] == backgrounds[" same"] == backgrounds["--- a"]
 
 
 def blocks(document: QTextDocument) -> list[QTextBlock]:
@@ -175,12 +175,12 @@ def test_code_is_highlighted_while_it_streams(show: MakeRowView, theme: Theme) -
 
 def looks(document: QTextDocument) -> list[str]:
     """The colour of each character but blanks."""
-    cursor, found = QTextCursor(document), list[str]()
+    cursor, colours = QTextCursor(document), list[str]()
     for position in range(document.characterCount() - 1):
         cursor.setPosition(position + 1)
         if document.characterAt(position).strip():
-            found.append(cursor.charFormat().foreground().color().name())
-    return found
+            colours.append(cursor.charFormat().foreground().color().name())
+    return colours
 
 
 DETAILS = (

@@ -42,10 +42,10 @@ def over(qtbot: QtBot) -> QWidget:
 
 
 def viewer(image: ImageBlock, theme: Theme, over: QWidget, qtbot: QtBot, actions: KeptActions) -> PictureViewer:
-    shown = PictureViewer(image, theme, actions.copy_picture, over)
-    shown.open()
-    qtbot.waitUntil(lambda: shown.message.text() != "Opening…")
-    return shown
+    dialog = PictureViewer(image, theme, actions.copy_picture, over)
+    dialog.open()
+    qtbot.waitUntil(lambda: dialog.message.text() != "Opening…")
+    return dialog
 
 
 def test_a_picture_takes_its_final_place_before_it_is_decoded(show: MakeRowView, tmp_path: Path, qtbot: QtBot) -> None:
@@ -69,8 +69,8 @@ def test_a_claimed_size_of_billions_of_pixels_is_never_decoded(
     row_view = show(row(image))
     assert row_view.height_for(700) <= 240
     qtbot.waitUntil(lambda: not row_view.findChildren(PictureButton)[0].isVisible())
-    shown = viewer(image, theme, over, qtbot, actions)
-    assert shown.message.text() == "Can't show Picture: it's missing, damaged or too large."
+    dialog = viewer(image, theme, over, qtbot, actions)
+    assert dialog.message.text() == "Can't show Picture: it's missing, damaged or too large."
 
 
 def test_the_size_of_a_stored_picture_and_of_one_in_the_node_is_read_from_its_beginning(tmp_path: Path) -> None:
@@ -83,13 +83,13 @@ def test_the_size_of_a_stored_picture_and_of_one_in_the_node_is_read_from_its_be
 def test_the_viewer_fits_and_zooms_by_keys_and_wheel(
     theme: Theme, tmp_path: Path, over: QWidget, qtbot: QtBot, actions: KeptActions
 ) -> None:
-    shown = viewer(stored(tmp_path, 4000, 2000), theme, over, qtbot, actions)
-    fitted = shown.area.zoom
+    dialog = viewer(stored(tmp_path, 4000, 2000), theme, over, qtbot, actions)
+    fitted = dialog.area.zoom
     assert fitted < 0.5
-    QTest.keyClick(shown, Qt.Key.Key_1)
-    assert shown.zoom_button.text() == "100 %"
-    QTest.keyClick(shown, Qt.Key.Key_Plus)
-    assert shown.area.zoom == 1.25
+    QTest.keyClick(dialog, Qt.Key.Key_1)
+    assert dialog.zoom_button.text() == "100 %"
+    QTest.keyClick(dialog, Qt.Key.Key_Plus)
+    assert dialog.area.zoom == 1.25
     wheel = QWheelEvent(
         QPointF(20, 20),
         QPointF(20, 20),
@@ -100,42 +100,42 @@ def test_the_viewer_fits_and_zooms_by_keys_and_wheel(
         Qt.ScrollPhase.NoScrollPhase,
         False,
     )
-    QApplication.sendEvent(shown.area.viewport(), wheel)
-    assert shown.area.zoom == pytest.approx(0.8)
-    QTest.keyClick(shown, Qt.Key.Key_0)
-    assert shown.area.zoom == pytest.approx(fitted)
-    shown.resize(600, 400)
-    assert shown.area.zoom < fitted
+    QApplication.sendEvent(dialog.area.viewport(), wheel)
+    assert dialog.area.zoom == pytest.approx(0.8)
+    QTest.keyClick(dialog, Qt.Key.Key_0)
+    assert dialog.area.zoom == pytest.approx(fitted)
+    dialog.resize(600, 400)
+    assert dialog.area.zoom < fitted
     for _ in range(100):
-        QTest.keyClick(shown, Qt.Key.Key_Plus)
-    assert shown.area.zoom == 16
+        QTest.keyClick(dialog, Qt.Key.Key_Plus)
+    assert dialog.area.zoom == 16
 
 
 def test_the_viewer_copies_and_saves_the_picture(
     theme: Theme, tmp_path: Path, over: QWidget, qtbot: QtBot, actions: KeptActions
 ) -> None:
     image = stored(tmp_path, 40, 30)
-    shown = viewer(image, theme, over, qtbot, actions)
-    assert shown.message.text() == f"Figure 1 · 40 × 30 · {Path(image.path).stat().st_size} bytes"
-    (copy,) = (button for button in shown.findChildren(IconButton) if button.accessibleName() == "Copy picture")
+    dialog = viewer(image, theme, over, qtbot, actions)
+    assert dialog.message.text() == f"Figure 1 · 40 × 30 · {Path(image.path).stat().st_size} bytes"
+    (copy,) = (button for button in dialog.findChildren(IconButton) if button.accessibleName() == "Copy picture")
     copy.click()
     assert actions.copied_pictures == [QSize(40, 30)]
     target = tmp_path / "copy.png"
-    shown.save(str(target))
+    dialog.save(str(target))
     assert target.read_bytes() == Path(image.path).read_bytes()
-    assert shown.message.text() == f"Saved as {target}."
-    shown.save(str(tmp_path / "missing" / "copy.png"))
-    assert shown.message.text() == "Couldn't save: No such file or directory."
+    assert dialog.message.text() == f"Saved as {target}."
+    dialog.save(str(tmp_path / "missing" / "copy.png"))
+    assert dialog.message.text() == "Couldn't save: No such file or directory."
 
 
 def test_every_control_of_the_viewer_has_a_name_and_escape_closes(
     theme: Theme, tmp_path: Path, over: QWidget, qtbot: QtBot, actions: KeptActions
 ) -> None:
-    shown = viewer(stored(tmp_path, 40, 30), theme, over, qtbot, actions)
-    assert all(button.accessibleName() for button in shown.findChildren(IconButton))
-    assert shown.area.accessibleName() == "Picture Figure 1"
-    QTest.keyClick(shown.area, Qt.Key.Key_Escape)
-    assert not shown.isVisible()
+    dialog = viewer(stored(tmp_path, 40, 30), theme, over, qtbot, actions)
+    assert all(button.accessibleName() for button in dialog.findChildren(IconButton))
+    assert dialog.area.accessibleName() == "Picture Figure 1"
+    QTest.keyClick(dialog.area, Qt.Key.Key_Escape)
+    assert not dialog.isVisible()
 
 
 @pytest.mark.parametrize(

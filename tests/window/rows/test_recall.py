@@ -26,7 +26,7 @@ TWO = row(recalled("We water on Sundays.", 0.91, "n1"), recalled("The hose\nleak
 
 
 def toggle(row_view: RowView[Row]) -> None:
-    line = next(one for one in row_view.findChildren(DisclosureButton))
+    line = next(disclosure for disclosure in row_view.findChildren(DisclosureButton))
     line.setFocus()
     QTest.keyClick(line, Qt.Key.Key_Return)
     row_view.resize(WIDTH, row_view.height_for(WIDTH))

@@ -1,4 +1,4 @@
-"""What leads from a transcript to the review of changed files."""
+"""The buttons and links of a transcript that lead to the review of changed files."""
 
 from PySide6.QtWidgets import QAbstractButton
 
@@ -13,7 +13,7 @@ _DIFF = "--- src/a.py\n+++ src/a.py\n@@ -1 +1 @@\n-old\n+new\n"
 
 
 def names(row_view: RowView[Row]) -> list[str]:
-    return [one.accessibleName() for one in row_view.findChildren(QAbstractButton) if not one.isHidden()]
+    return [control.accessibleName() for control in row_view.findChildren(QAbstractButton) if not control.isHidden()]
 
 
 def test_the_end_of_a_task_leads_to_the_files_that_it_changed(show: MakeRowView, actions: KeptActions) -> None:
@@ -30,7 +30,11 @@ def test_the_end_of_a_task_leads_to_the_files_that_it_changed(show: MakeRowView,
 def test_a_quiet_end_has_the_review_among_its_actions(show: MakeRowView, actions: KeptActions) -> None:
     actions.changes.files = 1
     row_view = show(end("completed"))
-    (button,) = (one for one in row_view.findChildren(IconButton) if one.accessibleName() == "Review changed files")
+    (button,) = (
+        candidate
+        for candidate in row_view.findChildren(IconButton)
+        if candidate.accessibleName() == "Review changed files"
+    )
     assert not button.isHidden()
     button.click()
     assert actions.changes.reviewed == [("end", "")]

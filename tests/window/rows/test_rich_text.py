@@ -25,8 +25,12 @@ def read_as_html(widget: QWidget) -> list[str]:
     """The texts of labels and tool tips in a widget that Qt would render as HTML."""
     widgets = (widget, *widget.findChildren(QWidget))
     labels = [label for label in widgets if isinstance(label, QLabel)]
-    wrong = [one.text() for one in labels if one.textFormat() != Qt.TextFormat.PlainText and is_html(one.text())]
-    return wrong + [one.toolTip() for one in widgets if is_html(one.toolTip())]
+    wrong = [
+        candidate.text()
+        for candidate in labels
+        if candidate.textFormat() != Qt.TextFormat.PlainText and is_html(candidate.text())
+    ]
+    return wrong + [candidate.toolTip() for candidate in widgets if is_html(candidate.toolTip())]
 
 
 def is_html(text: str) -> bool:

@@ -77,7 +77,7 @@ def test_report_of_a_sub_agent_is_shown_before_the_others_are_done(qapp: QApplic
 
 
 @pytest.mark.parametrize(
-    ("tool", "activity", "words"),
+    ("tool", "activity", "phrase"),
     [
         ("shell", "running a command", "running a command"),
         ("echo__echo", "", "using echo__echo"),
@@ -85,11 +85,11 @@ def test_report_of_a_sub_agent_is_shown_before_the_others_are_done(qapp: QApplic
     ],
 )
 def test_what_a_sub_agent_does_is_said_in_words(
-    qapp: QApplication, theme: Theme, tool: str | None, activity: str, words: str
+    qapp: QApplication, theme: Theme, tool: str | None, activity: str, phrase: str
 ) -> None:
     view = ToolCallView(theme, KeptActions())
     view.set_row(_row(replace_fields(task("tool_executing"), current_tool=tool, detail=activity)))
-    assert _shown(view)[0].split(" · ")[1] == words
+    assert _shown(view)[0].split(" · ")[1] == phrase
     view.close()
 
 

@@ -20,7 +20,7 @@ def unfinished(**changes: object) -> Task:
 
 
 @pytest.mark.parametrize(
-    ("task", "words"),
+    ("task", "outcome"),
     [
         (unfinished(completion="undeclared"), "Ended without confirming that it's done"),
         (unfinished(completion="no_answer"), "Ended: the last reply is not an answer"),
@@ -30,9 +30,9 @@ def unfinished(**changes: object) -> Task:
         ),
     ],
 )
-def test_an_unfinished_end_is_shown_as_such_and_offers_a_retry(show: MakeRowView, task: Task, words: str) -> None:
+def test_an_unfinished_end_is_shown_as_such_and_offers_a_retry(show: MakeRowView, task: Task, outcome: str) -> None:
     row_view = show(TaskEndRow("end", task, retry_id="node_1"))
-    assert row_view.accessibleName() == words
+    assert row_view.accessibleName() == outcome
     assert part(row_view, QPushButton, "Retry").isVisible()
     assert dot_state(task) == "unfinished"
 
@@ -43,8 +43,8 @@ def test_a_failure_of_the_model_leads_to_the_settings_of_models(show: MakeRowVie
     part(row_view, QPushButton, "Models and keys…").click()
     assert actions.settings_opened == 1
     row_view = show(TaskEndRow("end", failed, retry_id="node_1"))
-    shown = [button.accessibleName() for button in row_view.findChildren(QPushButton) if button.isVisible()]
-    assert shown == ["Retry"]
+    button_names = [button.accessibleName() for button in row_view.findChildren(QPushButton) if button.isVisible()]
+    assert button_names == ["Retry"]
 
 
 def test_refused_calls_are_counted_beside_a_successful_end(show: MakeRowView) -> None:

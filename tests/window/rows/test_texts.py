@@ -33,20 +33,20 @@ def test_mentions_are_highlighted_and_mail_addresses_are_not(show: MakeRowView, 
     named = (Speaker("Ada", "teal"), Speaker("Ada 2", "violet"))
     row_view = show(replace(user("@ada and @Ada 2, not bob@ada.example or @Adam"), mentions=named))
     document = part(row_view, TextView, "Your message").document()
-    teal, violet = (QColor(theme.person(one.color)).name() for one in named)
-    assert [words for words, colour in coloured(document) if colour == teal] == ["@ada"]
-    assert [words for words, colour in coloured(document) if colour == violet] == ["@Ada 2"]
+    teal, violet = (QColor(theme.person(speaker.color)).name() for speaker in named)
+    assert [mention for mention, colour in coloured(document) if colour == teal] == ["@ada"]
+    assert [mention for mention, colour in coloured(document) if colour == violet] == ["@Ada 2"]
 
 
 def coloured(document: QTextDocument) -> list[tuple[str, str]]:
     """The text of a line in pieces of one colour."""
     pieces = document.begin().begin()
-    found: list[tuple[str, str]] = []
+    coloured_texts: list[tuple[str, str]] = []
     while not pieces.atEnd():
         piece = pieces.fragment()
-        found.append((piece.text(), piece.charFormat().foreground().color().name()))
+        coloured_texts.append((piece.text(), piece.charFormat().foreground().color().name()))
         pieces += 1
-    return found
+    return coloured_texts
 
 
 def test_a_short_message_has_a_small_bubble_on_the_right(show: MakeRowView) -> None:

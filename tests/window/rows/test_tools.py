@@ -53,7 +53,7 @@ def test_a_narrow_line_leaves_out_who_approved_before_it_shortens_the_command(sh
 
 
 @pytest.mark.parametrize(
-    ("row", "words"),
+    ("row", "summary"),
     [
         (tool("shell", {"command": "make\n  test"}), "running make ↵ test"),
         (
@@ -112,9 +112,9 @@ def test_a_narrow_line_leaves_out_who_approved_before_it_shortens_the_command(sh
         (tool("weather", {"city": "Oslo"}), "using weather"),
     ],
 )
-def test_a_call_is_summarised_in_one_line(show: MakeRowView, row: ToolCallRow, words: str) -> None:
+def test_a_call_is_summarised_in_one_line(show: MakeRowView, row: ToolCallRow, summary: str) -> None:
     line = _line(show(row))
-    assert line.text() == line.accessibleName() == words
+    assert line.text() == line.accessibleName() == summary
 
 
 def test_a_call_that_has_begun_shows_its_own_time(show: MakeRowView) -> None:
@@ -187,13 +187,15 @@ def test_an_expanded_call_stays_expanded_after_scrolling_away(qtbot: QtBot, them
     line.click()
     view.to_end()
     view.to_start()
-    made: list[RowView[Row]] = view.findChildren(RowView)
-    row_view = next(row_view for row_view in made if row_view.isVisible() and row_view.findChildren(DisclosureButton))
+    row_views: list[RowView[Row]] = view.findChildren(RowView)
+    row_view = next(
+        row_view for row_view in row_views if row_view.isVisible() and row_view.findChildren(DisclosureButton)
+    )
     assert part(row_view, CodeView, "Output").toPlainText() == "out"
 
 
 @pytest.mark.parametrize(
-    ("reason", "words"),
+    ("reason", "outcome"),
     [
         ("manual_stop", "Stopped by you"),
         ("error", "Failed"),
@@ -202,11 +204,13 @@ def test_an_expanded_call_stays_expanded_after_scrolling_away(qtbot: QtBot, them
         ("budget_limit", "Stopped: budget used up"),
     ],
 )
-def test_the_end_of_a_task_shows_its_outcome_and_totals(show: MakeRowView, reason: TaskStopReason, words: str) -> None:
+def test_the_end_of_a_task_shows_its_outcome_and_totals(
+    show: MakeRowView, reason: TaskStopReason, outcome: str
+) -> None:
     row_view = show(end(reason))
     labels = [label.text() for label in row_view.findChildren(QLabel) if label.isVisible() and label.text()]
-    assert labels == [words, "6 turns · 8,840 tokens · $0.0312 · 1 min 14 s"]
-    assert row_view.accessibleName() == words
+    assert labels == [outcome, "6 turns · 8,840 tokens · $0.0312 · 1 min 14 s"]
+    assert row_view.accessibleName() == outcome
 
 
 def test_the_end_of_a_task_without_a_summary_is_a_quiet_line_with_its_actions(
@@ -241,12 +245,12 @@ def test_a_diff_line_that_looks_like_a_file_header_is_shown(show: MakeRowView) -
     diff = "--- a.sql\n+++ a.sql\n@@ -1 +1 @@\n--- DROP TABLE old;\n+++ DROP TABLE new\u202e;\n"
     row_view = show(tool("code", {"action": "patch", "path": "a.sql"}, "ok", details={"diff": diff}))
     _line(row_view).click()
-    shown = part(row_view, CodeView, "Changes").toPlainText()
-    assert shown == "--- DROP TABLE old;\n+++ DROP TABLE new\\u202e;"
+    changes = part(row_view, CodeView, "Changes").toPlainText()
+    assert changes == "--- DROP TABLE old;\n+++ DROP TABLE new\\u202e;"
 
 
 def test_arguments_of_several_lines_are_shown_as_lines(show: MakeRowView) -> None:
     row_view = show(tool("weather", {"city": "Oslo", "note": 'first\n  "second"', "days": 3}))
     _line(row_view).click()
-    shown = row_view.findChildren(CodeView)[0].toPlainText()
-    assert shown == 'city: "Oslo"\nnote: |\n  first\n    "second"\ndays: 3'
+    arguments = row_view.findChildren(CodeView)[0].toPlainText()
+    assert arguments == 'city: "Oslo"\nnote: |\n  first\n    "second"\ndays: 3'

@@ -41,12 +41,12 @@ def picture(width: int, height: int) -> WebPicture:
     return WebPicture("loaded", ImageBlock(media_type="image/png", data=data))
 
 
-def click(view: TextView, words: str) -> None:
-    """Click the link with these words."""
-    found = view.document().find(words)
-    assert not found.isNull(), view.toPlainText()
-    found.setPosition(found.selectionStart() + 1)
-    QTest.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, pos=view.cursorRect(found).center() + QPoint(1, 0))
+def click(view: TextView, link_text: str) -> None:
+    """Click the link with this text."""
+    cursor = view.document().find(link_text)
+    assert not cursor.isNull(), view.toPlainText()
+    cursor.setPosition(cursor.selectionStart() + 1)
+    QTest.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, pos=view.cursorRect(cursor).center() + QPoint(1, 0))
 
 
 def text(row_view: RowView[Row]) -> TextView:
@@ -78,7 +78,9 @@ def test_a_loaded_picture_fits_the_text_and_a_click_enlarges_it(
     row_view.resize(300, row_view.height_for(300))
     assert text(row_view).document().size().width() <= 300
     QTest.mouseClick(text(row_view).viewport(), Qt.MouseButton.LeftButton, pos=QPoint(20, 10))
-    viewer = next(one for one in QApplication.topLevelWidgets() if isinstance(one, PictureViewer) and one.isVisible())
+    viewer = next(
+        widget for widget in QApplication.topLevelWidgets() if isinstance(widget, PictureViewer) and widget.isVisible()
+    )
     viewer.close()
 
 

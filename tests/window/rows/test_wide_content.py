@@ -29,8 +29,8 @@ def test_a_long_output_shows_its_end_and_is_copied_in_full(show: MakeRowView, ac
     output = part(row_view, CodeView, "Output")
     assert output.toPlainText().split("\n") == lines[-200:]
     assert output.verticalScrollBar().value() == output.verticalScrollBar().maximum() > 0
-    told = [label.text() for label in row_view.findChildren(QLabel) if label.isVisible()]
-    assert "Only the end is shown. Copy takes everything." in told
+    label_texts = [label.text() for label in row_view.findChildren(QLabel) if label.isVisible()]
+    assert "Only the end is shown. Copy takes everything." in label_texts
     part(row_view, QToolButton, "Copy output").click()
     assert actions.copied == ["\n".join(lines)]
 

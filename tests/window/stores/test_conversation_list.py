@@ -55,30 +55,30 @@ class Mirror:
     def _tell(self, text: str) -> None:
         self.told.append(text)
         assert self.ids == self.theirs()
-        assert [self.listing.index_of(known) for known in self.ids] == list(range(len(self.ids)))
+        assert [self.listing.index_of(row_id) for row_id in self.ids] == list(range(len(self.ids)))
 
 
 def numbered(number: int, *, pinned: bool = False, archived: bool = False, later: int = 0) -> Conversation:
-    made = conversation(f"c{number}", at=NOW + timedelta(seconds=number + later), archived=archived)
-    return msgspec.structs.replace(made, pinned=pinned)
+    base = conversation(f"c{number}", at=NOW + timedelta(seconds=number + later), archived=archived)
+    return msgspec.structs.replace(base, pinned=pinned)
 
 
 @pytest.fixture
 async def engine(tmp_path: Path) -> AsyncGenerator[EngineServer]:
-    """With conversations 0 to 149, of which 140 and 3 are pinned and 149 is archived."""
+    """An engine with conversations 0 to 149, of which 140 and 3 are pinned and 149 is archived."""
     async with engine_server(tmp_path / "home") as running:
         for number in range(150):
-            made = numbered(number, pinned=number in (3, 140), archived=number == 149)
-            running.log.publish(ConversationUpdate(conversation=made))
+            entry = numbered(number, pinned=number in (3, 140), archived=number == 149)
+            running.log.publish(ConversationUpdate(conversation=entry))
         await running.log.flush()
         yield running
 
 
 @pytest.fixture
 async def stores(engine: EngineServer) -> AsyncGenerator[Stores]:
-    async with stores_on(engine.endpoint) as made:
-        await until(lambda: made.conversations.is_loaded)
-        yield made
+    async with stores_on(engine.endpoint) as connected:
+        await until(lambda: connected.conversations.is_loaded)
+        yield connected
 
 
 async def test_pinned_conversations_come_first_and_the_rest_is_paged(stores: Stores) -> None:
@@ -93,7 +93,7 @@ async def test_pinned_conversations_come_first_and_the_rest_is_paged(stores: Sto
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "operations"),
     [
         (numbered(148, pinned=True), ["moved 2 0", "updated 0"]),
         (numbered(140, later=500), ["moved 0 1", "updated 1"]),
@@ -105,12 +105,12 @@ async def test_pinned_conversations_come_first_and_the_rest_is_paged(stores: Sto
     ],
 )
 async def test_each_change_is_emitted_as_row_operations(
-    engine: EngineServer, stores: Stores, change: Conversation, told: list[str]
+    engine: EngineServer, stores: Stores, change: Conversation, operations: list[str]
 ) -> None:
     mirror = Mirror(stores.conversations)
     engine.log.publish(ConversationUpdate(conversation=change))
     await until(lambda: bool(mirror.told))
-    assert mirror.told == told
+    assert mirror.told == operations
 
 
 async def test_an_event_received_during_a_page_load_wins_over_the_page(engine: EngineServer, stores: Stores) -> None:

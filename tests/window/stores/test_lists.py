@@ -31,9 +31,9 @@ async def engine(tmp_path: Path) -> AsyncGenerator[EngineServer]:
 
 @pytest.fixture
 async def stores(engine: EngineServer) -> AsyncGenerator[Stores]:
-    async with stores_on(engine.endpoint) as made:
-        await until(lambda: made.conversations.count() > 0)
-        yield made
+    async with stores_on(engine.endpoint) as connected:
+        await until(lambda: connected.conversations.count() > 0)
+        yield connected
 
 
 def numbered(number: int) -> Conversation:
@@ -75,22 +75,22 @@ async def test_a_search_finds_messages_and_discards_an_older_search(engine: Engi
     engine.log.publish(TaskMessage(node=node("n1", text="A needle here.")))
     engine.log.publish(TaskMessage(node=node("n2", text="Some hay here.")))
     await engine.log.flush()
-    found: list[ConversationSearchResult] = []
-    stores.conversations.searched.connect(found.append)
+    results: list[ConversationSearchResult] = []
+    stores.conversations.searched.connect(results.append)
     stores.conversations.search("hay")
     stores.conversations.search("needle")
-    await until(lambda: bool(found))
-    assert [[hit.node_id for hit in hits] for hits in (result.hits for result in found)] == [["n1"]]
+    await until(lambda: bool(results))
+    assert [[hit.node_id for hit in hits] for hits in (result.hits for result in results)] == [["n1"]]
     stores.conversations.search(" ")
-    assert found[-1] == ConversationSearchResult(hits=())
+    assert results[-1] == ConversationSearchResult(hits=())
 
 
 async def test_a_failed_change_is_reported(stores: Stores) -> None:
-    said: list[str] = []
-    stores.conversations.failed.connect(said.append)
+    failures: list[str] = []
+    stores.conversations.failed.connect(failures.append)
     stores.conversations.rename("c249", "")
-    await until(lambda: bool(said))
-    assert said == ["title: a text of 1 to 500 characters."]
+    await until(lambda: bool(failures))
+    assert failures == ["title: a text of 1 to 500 characters."]
 
 
 async def test_the_newest_state_of_each_task_is_known_by_conversation(engine: EngineServer, stores: Stores) -> None:
@@ -98,8 +98,8 @@ async def test_the_newest_state_of_each_task_is_known_by_conversation(engine: En
     stores.tasks.taskUpdate.connect(heard.append)
     first = task("t1", ended_at=NOW)
     second = task("t2", started_at=NOW + timedelta(seconds=1))
-    for one in (first, second, second):
-        engine.log.publish(TaskUpdate(task=one))
+    for state in (first, second, second):
+        engine.log.publish(TaskUpdate(task=state))
     await until(lambda: stores.tasks.of_conversation("c1") == second)
     assert heard == [first, second]
     assert stores.tasks.running() == (second,)
@@ -116,10 +116,10 @@ async def test_asks_stay_open_until_they_are_answered(engine: EngineServer, stor
     engine.log.publish(AskUpdate(ask=ask("k2", at=NOW + timedelta(seconds=1))))
     engine.log.publish(AskUpdate(ask=ask("k1")))
     await until(lambda: len(stores.asks.waiting()) == 2)
-    assert [one.id for one in stores.asks.of_task("t1")] == ["k1", "k2"]
+    assert [open_ask.id for open_ask in stores.asks.of_task("t1")] == ["k1", "k2"]
     assert stores.asks.of_conversation("c2") == ()
     engine.log.publish(AskUpdate(ask=msgspec.structs.replace(ask("k1"), status="answered")))
-    await until(lambda: [one.id for one in stores.asks.waiting()] == ["k2"])
+    await until(lambda: [open_ask.id for open_ask in stores.asks.waiting()] == ["k2"])
     assert changes == [1, 2, 1]
 
 
@@ -131,12 +131,12 @@ async def test_equal_approvals_are_grouped_and_answered_together(engine: EngineS
     engine.log.publish(TaskUpdate(task=task()))
     for number, approval in enumerate((first, other, elsewhere, None, None)):
         kind = "question" if approval is None else "approval"
-        one = msgspec.structs.replace(ask(f"k{number}", at=NOW + timedelta(seconds=number)), kind=kind)
-        engine.log.publish(AskUpdate(ask=msgspec.structs.replace(one, approval=approval)))
+        open_ask = msgspec.structs.replace(ask(f"k{number}", at=NOW + timedelta(seconds=number)), kind=kind)
+        engine.log.publish(AskUpdate(ask=msgspec.structs.replace(open_ask, approval=approval)))
     await until(lambda: len(stores.asks.waiting()) == 5)
-    groups = [[one.id for one in group] for group in stores.asks.groups()]
+    groups = [[open_ask.id for open_ask in group] for group in stores.asks.groups()]
     assert groups == [["k0", "k1"], ["k2"], ["k3"], ["k4"]]
-    assert [one.id for one in stores.asks.equal_to(stores.asks.waiting()[1])] == ["k0", "k1"]
+    assert [open_ask.id for open_ask in stores.asks.equal_to(stores.asks.waiting()[1])] == ["k0", "k1"]
     stores.asks.answer_all(AskAnswerParams(ask_id="k1", allow=True))
     await until(lambda: len(engine.runner.answers) == 2)
     assert {(answer.ask_id, answer.allow) for answer in engine.runner.answers} == {("k0", True), ("k1", True)}

@@ -16,8 +16,8 @@ def choice(*ids: str, current: str = "") -> ModelChoice:
     return ModelChoice([model(name) for name in ids], PROVIDERS, current)
 
 
-def names(found: ModelChoice, text: str, *favourites: str) -> list[str]:
-    return [line.key for line in found.matches(text, favourites)]
+def names(model_choice: ModelChoice, text: str, *favourites: str) -> list[str]:
+    return [line.key for line in model_choice.matches(text, favourites)]
 
 
 def test_favourites_come_first_then_the_current_and_recent_models_then_all_by_provider() -> None:
@@ -81,8 +81,8 @@ def test_a_typed_id_that_is_in_no_list_can_be_used() -> None:
 
 def test_sizes_and_prices_are_short() -> None:
     def priced(context: int | None, into: float | None, out: float | None) -> tuple[str, str]:
-        shown = Model(id="a/b", provider="a", context_tokens=context, input_price=into, output_price=out)
-        return context_text(shown), price_text(shown)
+        priced_model = Model(id="a/b", provider="a", context_tokens=context, input_price=into, output_price=out)
+        return context_text(priced_model), price_text(priced_model)
 
     assert priced(200_000, 3.0, 15.0) == ("200K", "$3 / $15")
     assert priced(1_048_576, 0.15, 0.6) == ("1M", "$0.15 / $0.60")

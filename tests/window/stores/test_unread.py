@@ -67,7 +67,9 @@ async def test_the_conversation_in_front_has_nothing_unread(engine: StoreEngine,
     person.looks_at = task.conversation_id
     unread.mark_read(task.conversation_id)
     await engine.parts.watcher.end(task.id)
-    await until(lambda: (found := engine.stores.tasks.get(task.id)) is not None and found.outcome.ended_at is not None)
+    await until(
+        lambda: (current := engine.stores.tasks.get(task.id)) is not None and current.outcome.ended_at is not None
+    )
     assert (unread.counts(), unread.finished()) == ({}, ())
 
 
@@ -89,7 +91,9 @@ async def test_what_a_task_says_without_the_window_is_unread_at_its_next_start(
     person.looks_at = read.conversation_id
     first.mark_read(read.conversation_id)
     await engine.parts.watcher.end(read.id)
-    await until(lambda: (found := engine.stores.tasks.get(read.id)) is not None and found.outcome.ended_at is not None)
+    await until(
+        lambda: (current := engine.stores.tasks.get(read.id)) is not None and current.outcome.ended_at is not None
+    )
     waiting = await engine.parts.start(attended=True, max_turns=2)  # asks at its limit, after two messages
     await engine.parts.watcher.ask(waiting.id)
     await until(lambda: first.count(waiting.conversation_id) == 2)

@@ -100,8 +100,8 @@ def test_only_icons_that_the_code_names_are_vendored() -> None:
 def test_every_icon_that_the_code_names_is_vendored() -> None:
     """Icons named in tables are drawn by the tests of all views, which a missing file fails."""
     vendored = {file.stem for file in ICONS.glob("*.svg")}
-    made = r"(?:IconButton|EmptyStateView)\(\s*(?:self\.)?_?theme,"
-    drawn = rf'(?:\bicon\(|set_face\(|show_line\(|{made})\s*"([a-z0-9-]+)"'
+    constructors = r"(?:IconButton|EmptyStateView)\(\s*(?:self\.)?_?theme,"
+    drawn = rf'(?:\bicon\(|set_face\(|show_line\(|{constructors})\s*"([a-z0-9-]+)"'
     named = set(re.findall(drawn, _source()))
     assert len(named) > 20
     assert named - vendored == set()
@@ -140,10 +140,10 @@ def test_a_mode_chosen_before_the_theme_is_applied_holds(qapp: QApplication) -> 
 
 
 def test_the_transcript_font_can_be_chosen_and_emits_changed(theme: Theme) -> None:
-    told: list[int] = []
-    theme.changed.connect(lambda: told.append(theme.tokens.size_reading))
+    sizes: list[int] = []
+    theme.changed.connect(lambda: sizes.append(theme.tokens.size_reading))
     theme.set_transcript_font("Some Serif", 17)
-    assert (told, theme.reading_font().families()[0], theme.reading_font().pixelSize()) == ([17], "Some Serif", 17)
+    assert (sizes, theme.reading_font().families()[0], theme.reading_font().pixelSize()) == ([17], "Some Serif", 17)
     theme.set_mode("dark")
     assert (theme.tokens.dark, theme.tokens.size_reading) == (True, 17)
 
@@ -180,11 +180,11 @@ def test_sizes_of_text_stay_different_in_each_zoom(percent: int) -> None:
 
 
 def test_the_size_for_reading_scales_all_text_of_conversations_alone(theme: Theme, qapp: QApplication) -> None:
-    told: list[int] = []
-    theme.conversations.changed.connect(lambda: told.append(theme.conversations.tokens.size_base))
+    sizes: list[int] = []
+    theme.conversations.changed.connect(lambda: sizes.append(theme.conversations.tokens.size_base))
     theme.set_transcript_font("", 20)
     inside = theme.conversations.tokens
-    assert (told, inside.size_small, inside.size_heading, inside.column) == ([20], 18, 28, 760)
+    assert (sizes, inside.size_small, inside.size_heading, inside.column) == ([20], 18, 28, 760)
     assert theme.tokens.size_base == qapp.font().pixelSize() == 13
     assert "#conversation QPushButton" in qapp.styleSheet()
 
@@ -228,9 +228,9 @@ def test_a_switch_styles_each_widget_once_however_deep_it_is(theme: Theme, qapp:
     label = TextLabel(theme, "Deep", tone="muted")
     label.setParent(inner)
     outer.show()
-    told = _StyleChanges(label)
+    style_changes = _StyleChanges(label)
     theme.set_mode("dark")
-    assert told.count == 1
+    assert style_changes.count == 1
     assert label.palette().color(QPalette.ColorRole.WindowText) == QColor(DARK.muted)
 
 

@@ -27,14 +27,14 @@ class Page:
     def row_views(self) -> list[RowView[Row]]:
         """The visible row views, from top to bottom."""
         height = self.view.viewport().height()
-        made: list[RowView[Row]] = self.view.findChildren(RowView)
-        seen = [row_view for row_view in made if row_view.isVisible() and row_view.y() < height]
-        return sorted((one for one in seen if one.y() + one.height() > 0), key=QWidget.y)
+        views: list[RowView[Row]] = self.view.findChildren(RowView)
+        seen = [row_view for row_view in views if row_view.isVisible() and row_view.y() < height]
+        return sorted((row_view for row_view in seen if row_view.y() + row_view.height() > 0), key=QWidget.y)
 
     def made(self) -> int:
         """The number of row views, visible or not."""
-        made: list[RowView[Row]] = self.view.findChildren(RowView)
-        return len(made)
+        views: list[RowView[Row]] = self.view.findChildren(RowView)
+        return len(views)
 
     def texts(self) -> list[str]:
         return [text for text in map(text_of, self.row_views()) if text]

@@ -43,14 +43,14 @@ def _every_kind() -> list[Row]:
 
 
 def test_every_control_has_a_name_and_is_reached_by_tab(page: MakePage) -> None:
-    shown = page(_every_kind())
-    shown.view.resize(800, 1_200)
-    for line in shown.view.findChildren(DisclosureButton):
+    transcript = page(_every_kind())
+    transcript.view.resize(800, 1_200)
+    for line in transcript.view.findChildren(DisclosureButton):
         line.click()
-    shown.view.lay_out()
+    transcript.view.lay_out()
     controls = [
         widget
-        for row_view in shown.row_views()
+        for row_view in transcript.row_views()
         for widget in row_view.findChildren(QWidget)
         if widget.isVisible() and widget.focusPolicy() != Qt.FocusPolicy.NoFocus
     ]
@@ -62,20 +62,20 @@ def test_every_control_has_a_name_and_is_reached_by_tab(page: MakePage) -> None:
 
 
 def test_another_theme_repaints_all_rows_and_moves_none(page: MakePage, theme: Theme) -> None:
-    shown = page([*long_conversation(100), *_every_kind(), *long_conversation(100)])
-    shown.view.to_row(100)
-    before = (shown.texts(), [row_view.y() for row_view in shown.row_views()])
-    light = {view.palette().text().color().name() for view in shown.view.findChildren(TextView)}
+    transcript = page([*long_conversation(100), *_every_kind(), *long_conversation(100)])
+    transcript.view.to_row(100)
+    before = (transcript.texts(), [row_view.y() for row_view in transcript.row_views()])
+    light = {view.palette().text().color().name() for view in transcript.view.findChildren(TextView)}
     theme.set_mode("dark")
-    shown.view.lay_out()
-    assert (shown.texts(), [row_view.y() for row_view in shown.row_views()]) == before
-    dark = {view.palette().text().color().name() for view in shown.view.findChildren(TextView) if view.isVisible()}
+    transcript.view.lay_out()
+    assert (transcript.texts(), [row_view.y() for row_view in transcript.row_views()]) == before
+    dark = {view.palette().text().color().name() for view in transcript.view.findChildren(TextView) if view.isVisible()}
     assert dark.isdisjoint(light)
 
 
 def _documents() -> int:
     gc.collect()
-    return sum(isinstance(one, QTextDocument) and isValid(one) for one in gc.get_objects())
+    return sum(isinstance(candidate, QTextDocument) and isValid(candidate) for candidate in gc.get_objects())
 
 
 def test_a_closed_transcript_leaves_no_document(theme: Theme) -> None:
@@ -89,7 +89,7 @@ def test_a_closed_transcript_leaves_no_document(theme: Theme) -> None:
 
 def test_row_views_that_scrolled_away_are_not_kept(page: MakePage) -> None:
     before = _documents()
-    shown = page(long_conversation(2_000))
+    transcript = page(long_conversation(2_000))
     for _ in range(100):
-        shown.view.scroll_by(-500)
+        transcript.view.scroll_by(-500)
     assert _documents() - before < 120

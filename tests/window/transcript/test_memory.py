@@ -19,10 +19,10 @@ def test_pages_leave_no_widgets_behind(theme: Theme) -> None:
     view.show()
     view.lay_out()
     _turn_back_and_forth(view)
-    kept = len(view.findChildren(QWidget))
+    count_before = len(view.findChildren(QWidget))
     for _ in range(3):
         _turn_back_and_forth(view)
-    grown = len(view.findChildren(QWidget)) - kept
+    grown = len(view.findChildren(QWidget)) - count_before
     assert grown < 3 * _PAGES  # the pool still fills; a leak per page would be twice as many
     view.close()
 
@@ -45,11 +45,11 @@ def test_a_hidden_transcript_gives_its_rows_back_and_is_the_same_when_it_is_show
     view.resize(500, 300)
     view.show()
     view.to_row(100, 7)
-    before, shown = len(view.findChildren(TextView)), view.shown
+    before, shown_rows = len(view.findChildren(TextView)), view.shown
     view.hide()
     qtbot.waitUntil(lambda: not view.findChildren(TextView))
     view.show()
     view.lay_out()
     assert before > 0
-    assert (view.scroll_position, view.shown) == ((100, 7), shown)
+    assert (view.scroll_position, view.shown) == ((100, 7), shown_rows)
     assert view.findChildren(TextView)

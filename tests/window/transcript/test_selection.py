@@ -88,44 +88,44 @@ THREE: list[Row] = [
 
 
 def test_a_drag_within_one_row_copies_plain_text(page: MakePage) -> None:
-    shown = page(THREE)
+    transcript = page(THREE)
     text = "It is bold and code."
-    Mouse(shown).drag(letter(shown, text, "is"), letter(shown, text, "code", after=True))
-    assert marked(shown) == ["is bold and code"]
-    assert copied(shown) == "is **bold** and `code`"
+    Mouse(transcript).drag(letter(transcript, text, "is"), letter(transcript, text, "code", after=True))
+    assert marked(transcript) == ["is bold and code"]
+    assert copied(transcript) == "is **bold** and `code`"
 
 
 @pytest.mark.parametrize("backwards", [False, True])
 def test_a_drag_over_several_rows_copies_markdown(page: MakePage, *, backwards: bool) -> None:
-    shown = page(THREE)
-    start = letter(shown, "What is it?", "is")
-    end = letter(shown, "And the end of it.", "end", after=True)
-    Mouse(shown).drag(*((end, start) if backwards else (start, end)))
-    assert marked(shown) == ["is it?", "It is bold and code.", "And the end"]
-    assert copied(shown) == "is it?\n\nIt is **bold** and `code`.\n\nAnd the *end*"
+    transcript = page(THREE)
+    start = letter(transcript, "What is it?", "is")
+    end = letter(transcript, "And the end of it.", "end", after=True)
+    Mouse(transcript).drag(*((end, start) if backwards else (start, end)))
+    assert marked(transcript) == ["is it?", "It is bold and code.", "And the end"]
+    assert copied(transcript) == "is it?\n\nIt is **bold** and `code`.\n\nAnd the *end*"
 
 
 def test_a_click_clears_the_selection_and_shift_click_extends_it(page: MakePage) -> None:
-    shown = page(THREE)
-    mouse = Mouse(shown)
-    mouse.drag(letter(shown, "What is it?", "is"), letter(shown, "And the end of it.", "end"))
-    start = letter(shown, "It is bold and code.", "bold")
+    transcript = page(THREE)
+    mouse = Mouse(transcript)
+    mouse.drag(letter(transcript, "What is it?", "is"), letter(transcript, "And the end of it.", "end"))
+    start = letter(transcript, "It is bold and code.", "bold")
     mouse.press(start)
     mouse.release(start)
-    assert marked(shown) == []
-    assert copied(shown) == ""
-    there = letter(shown, "And the end of it.", "the", after=True)
+    assert marked(transcript) == []
+    assert copied(transcript) == ""
+    there = letter(transcript, "And the end of it.", "the", after=True)
     mouse.press(there, Qt.KeyboardModifier.ShiftModifier)
     mouse.release(there)
-    assert marked(shown) == ["bold and code.", "And the"]
+    assert marked(transcript) == ["bold and code.", "And the"]
 
 
 def test_a_double_click_selects_a_word_and_a_triple_click_the_paragraph(page: MakePage) -> None:
-    shown = page([reply("one\n\ntwo words here", "r")])
-    place = letter(shown, "one\ntwo words here", "words") + QPoint(4, 0)
-    mouse = Mouse(shown)
-    mouse.double_click(place)
-    assert copied(shown) == "words"
+    transcript = page([reply("one\n\ntwo words here", "r")])
+    point = letter(transcript, "one\ntwo words here", "words") + QPoint(4, 0)
+    mouse = Mouse(transcript)
+    mouse.double_click(point)
+    assert copied(transcript) == "words"
 
 
 def test_select_all_copies_all_rows_with_cards_as_one_line(page: MakePage) -> None:
@@ -140,12 +140,12 @@ def test_select_all_copies_all_rows_with_cards_as_one_line(page: MakePage) -> No
         notice("stopped", "Stopped.", "n"),
         end("completed", summary="All **done**.", key="e"),
     ]
-    shown = page(rows)
-    lines = [line for row_view in shown.row_views() for line in row_view.findChildren(DisclosureButton)]
+    transcript = page(rows)
+    lines = [line for row_view in transcript.row_views() for line in row_view.findChildren(DisclosureButton)]
     next(line for line in lines if line.text().startswith("ran ls")).click()
-    shown.view.lay_out()
-    QTest.keyClick(shown.view, Qt.Key.Key_A, Qt.KeyboardModifier.ControlModifier)
-    assert copied(shown).split("\n\n") == [
+    transcript.view.lay_out()
+    QTest.keyClick(transcript.view, Qt.Key.Key_A, Qt.KeyboardModifier.ControlModifier)
+    assert copied(transcript).split("\n\n") == [
         "Do it.",
         "Thought",
         "| a | b |\n|---|---|\n| 1 | 2 |",
@@ -161,39 +161,39 @@ def test_select_all_copies_all_rows_with_cards_as_one_line(page: MakePage) -> No
 
 
 def test_a_drag_to_the_edge_scrolls_and_keeps_hidden_rows_selected(page: MakePage, qtbot: QtBot) -> None:
-    shown = page([reply(f"row {number}", f"r{number}") for number in range(200)])
-    shown.view.to_start()
-    mouse = Mouse(shown)
-    mouse.press(letter(shown, "row 1", "row"))
+    transcript = page([reply(f"row {number}", f"r{number}") for number in range(200)])
+    transcript.view.to_start()
+    mouse = Mouse(transcript)
+    mouse.press(letter(transcript, "row 1", "row"))
     mouse.move(QPoint(100, 300))
     mouse.move(QPoint(100, 2_000))
-    qtbot.waitUntil(lambda: shown.view.shown.start > 100)
+    qtbot.waitUntil(lambda: transcript.view.shown.start > 100)
     mouse.move(QPoint(100, 300))
     mouse.release(QPoint(100, 300))
-    text = copied(shown)
+    text = copied(transcript)
     assert text.startswith("row 1\n\nrow 2\n\n")
     assert "row 60" in text
-    shown.view.to_start()
-    assert marked(shown)[:2] == ["row 1", "row 2"]
+    transcript.view.to_start()
+    assert marked(transcript)[:2] == ["row 1", "row 2"]
 
 
 def test_the_selection_survives_streaming_below_and_older_rows_above(page: MakePage) -> None:
-    shown = page([reply("first", "r1"), reply("second wo", "r2", streaming=True)])
-    Mouse(shown).drag(letter(shown, "first", "irst"), letter(shown, "second wo", "second", after=True))
-    shown.rows.change(1, reply("second word and more", "r2", streaming=True))
-    shown.rows.insert(0, [reply("older", "r0")])
-    shown.view.lay_out()
-    assert marked(shown) == ["irst", "second"]
-    shown.rows.remove(1, 1)
-    shown.view.lay_out()
-    assert marked(shown) == []
+    transcript = page([reply("first", "r1"), reply("second wo", "r2", streaming=True)])
+    Mouse(transcript).drag(letter(transcript, "first", "irst"), letter(transcript, "second wo", "second", after=True))
+    transcript.rows.change(1, reply("second word and more", "r2", streaming=True))
+    transcript.rows.insert(0, [reply("older", "r0")])
+    transcript.view.lay_out()
+    assert marked(transcript) == ["irst", "second"]
+    transcript.rows.remove(1, 1)
+    transcript.view.lay_out()
+    assert marked(transcript) == []
 
 
 def test_the_menu_copies_the_selection(page: MakePage) -> None:
-    shown = page(THREE)
+    transcript = page(THREE)
     text = "It is bold and code."
-    Mouse(shown).drag(letter(shown, text, "bold"), letter(shown, text, "code", after=True))
-    row_view = shown.row_views()[1]
+    Mouse(transcript).drag(letter(transcript, text, "bold"), letter(transcript, text, "code", after=True))
+    row_view = transcript.row_views()[1]
     middle = row_view.rect().center()
     QApplication.sendEvent(
         row_view, QContextMenuEvent(QContextMenuEvent.Reason.Mouse, middle, row_view.mapToGlobal(middle))
@@ -202,17 +202,17 @@ def test_the_menu_copies_the_selection(page: MakePage) -> None:
     assert [entry.text() for entry in entries][:2] == ["Copy", "Copy as plain text"]
     for entry in entries[:2]:
         entry.trigger()
-    assert shown.actions.copied == ["**bold** and `code`", "bold and code"]
+    assert transcript.actions.copied == ["**bold** and `code`", "bold and code"]
 
 
 def test_a_click_on_a_link_opens_it_and_a_drag_over_it_selects(page: MakePage) -> None:
-    shown = page([reply("See [the guide](https://example.org/guide) first.", "r")])
+    transcript = page([reply("See [the guide](https://example.org/guide) first.", "r")])
     text = "See the guide first."
-    mouse = Mouse(shown)
-    place = letter(shown, text, "guide")
-    mouse.press(place)
-    mouse.release(place)
-    assert shown.actions.links == ["https://example.org/guide"]
-    mouse.drag(letter(shown, text, "the"), letter(shown, text, "first"))
-    assert shown.actions.links == ["https://example.org/guide"]
-    assert copied(shown) == "[the guide](https://example.org/guide) "
+    mouse = Mouse(transcript)
+    point = letter(transcript, text, "guide")
+    mouse.press(point)
+    mouse.release(point)
+    assert transcript.actions.links == ["https://example.org/guide"]
+    mouse.drag(letter(transcript, text, "the"), letter(transcript, text, "first"))
+    assert transcript.actions.links == ["https://example.org/guide"]
+    assert copied(transcript) == "[the guide](https://example.org/guide) "

@@ -84,7 +84,7 @@ def test_words_that_differ_are_marked_unless_nearly_all_do() -> None:
 
 def test_a_line_is_compared_with_the_one_that_it_became() -> None:
     lines = diff_lines("@@ -1,2 +1,3 @@\n-def f(a):\n-    return a + b\n+def f(c):\n+    pass\n+    return a + c\n")
-    assert [found.text if (found := paired(lines, at)) else "" for at in (0, 1, 2)] == [
+    assert [pair.text if (pair := paired(lines, at)) else "" for at in (0, 1, 2)] == [
         "+def f(c):",
         "+    return a + c",
         "-def f(a):",

@@ -25,8 +25,8 @@ def colours(block: QTextBlock) -> Colours:
     """The coloured parts of a line with their colours."""
     text = block.text().encode("utf-16-le")
     return [
-        (text[2 * one.start : 2 * (one.start + one.length)].decode("utf-16-le"), one.format.foreground().color().name())  # pyright: ignore[reportAttributeAccessIssue] -- PySide6's stubs omit the fields of FormatRange
-        for one in block.layout().formats()
+        (text[2 * run.start : 2 * (run.start + run.length)].decode("utf-16-le"), run.format.foreground().color().name())  # pyright: ignore[reportAttributeAccessIssue] -- PySide6's stubs omit the fields of FormatRange
+        for run in block.layout().formats()
     ]
 
 

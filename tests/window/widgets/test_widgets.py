@@ -36,14 +36,14 @@ def test_an_icon_button_has_a_name_and_a_tool_tip_with_its_shortcut(theme: Theme
     assert button.accessibleName() == "Close"
 
 
-@pytest.mark.parametrize(("count", "text", "shown"), [(0, "0", False), (3, "3", True), (100, "99+", True)])
+@pytest.mark.parametrize(("count", "text", "is_visible"), [(0, "0", False), (3, "3", True), (100, "99+", True)])
 def test_a_badge_shows_up_to_99_and_nothing_at_zero(
-    theme: Theme, qtbot: QtBot, count: int, text: str, shown: bool
+    theme: Theme, qtbot: QtBot, count: int, text: str, is_visible: bool
 ) -> None:
     badge = Badge(theme)
     qtbot.addWidget(badge)
     badge.set_count(count)
-    assert (badge.text, badge.isVisible(), badge.accessibleName()) == (text, shown, f"{count} new")
+    assert (badge.text, badge.isVisible(), badge.accessibleName()) == (text, is_visible, f"{count} new")
 
 
 @pytest.mark.parametrize("state", STATE_LABELS)
@@ -76,9 +76,9 @@ def test_the_pulse_runs_only_with_a_visible_working_dot_and_motion_enabled(theme
 def test_a_dot_deleted_while_working_stops_the_pulse(theme: Theme, qtbot: QtBot) -> None:
     theme.set_motion(True)
     pulse = PulseTimer(theme)
-    kept, deleted = StatusDotView(theme, pulse), StatusDotView(theme, pulse)
-    qtbot.addWidget(kept)
-    for dot in (kept, deleted):
+    remaining, deleted = StatusDotView(theme, pulse), StatusDotView(theme, pulse)
+    qtbot.addWidget(remaining)
+    for dot in (remaining, deleted):
         dot.set_state("working")
         dot.show()
     gone: list[bool] = []
@@ -87,7 +87,7 @@ def test_a_dot_deleted_while_working_stops_the_pulse(theme: Theme, qtbot: QtBot)
     qtbot.waitUntil(lambda: bool(gone))
     theme.changed.emit()  # repaints the followers, as a frame does
     assert pulse.is_running
-    kept.hide()
+    remaining.hide()
     assert not pulse.is_running
 
 
@@ -124,15 +124,15 @@ def test_an_elided_label_keeps_the_whole_text_for_its_tool_tip(theme: Theme, qtb
 def test_search_is_debounced_emits_each_text_once_and_escape_clears(theme: Theme, qtbot: QtBot) -> None:
     field = SearchField(theme, "Search")
     qtbot.addWidget(field)
-    told: list[str] = []
-    field.searched.connect(told.append)
+    searches: list[str] = []
+    field.searched.connect(searches.append)
     QTest.keyClicks(field, "tests ")
-    assert told == []
+    assert searches == []
     QTest.keyClick(field, Qt.Key.Key_Return)
     QTest.keyClick(field, Qt.Key.Key_Return)
-    assert told == ["tests"]
+    assert searches == ["tests"]
     QTest.keyClick(field, Qt.Key.Key_Escape)
-    assert (told, field.text()) == (["tests", ""], "")
+    assert (searches, field.text()) == (["tests", ""], "")
 
 
 def test_a_code_box_is_as_high_as_its_text_up_to_its_maximum(theme: Theme, qtbot: QtBot) -> None:
@@ -140,13 +140,13 @@ def test_a_code_box_is_as_high_as_its_text_up_to_its_maximum(theme: Theme, qtbot
     qtbot.addWidget(box)
     line = box.fontMetrics().lineSpacing()
     box.set_text("one")
-    one = box.heightForWidth(400)
+    one_line = box.heightForWidth(400)
     box.set_text("one\ntwo")
-    assert box.heightForWidth(400) == one + line
+    assert box.heightForWidth(400) == one_line + line
     box.set_text("x" * 200)
-    assert box.heightForWidth(400) > one
+    assert box.heightForWidth(400) > one_line
     box.set_text("line\n" * 100_000)
-    assert box.heightForWidth(400) == one + 9 * line
+    assert box.heightForWidth(400) == one_line + 9 * line
 
 
 def test_a_code_box_shows_all_of_its_text_without_a_bar_where_it_fits(theme: Theme, qtbot: QtBot) -> None:

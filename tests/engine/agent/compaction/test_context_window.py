@@ -67,17 +67,17 @@ async def test_nearly_full_window_warns_and_then_older_messages_are_summarised(t
         ended = await engine.watcher.end(started.id)
         assert (ended.activity.status, ended.outcome.stop_reason) == ("completed", "completed")
         asked = [request for request in engine.model.requests if is_summary(request)]
-        made = summaries(engine)
-        assert len(made) == len(asked) >= 1
+        summary_nodes = summaries(engine)
+        assert len(summary_nodes) == len(asked) >= 1
         assert ended.progress.step_count == len(engine.model.requests) - len(asked)
         assert max(size(request) for request in engine.model.requests if not is_summary(request)) < WINDOW
         assert [text for text in warnings(engine) if "summarised" in text] != []
-        block = next(block for block in made[0].blocks if isinstance(block, SummaryBlock))
-        assert (block.text, made[0].usage and made[0].usage.input_tokens) == (SUMMARY, size(asked[0]))
+        block = next(block for block in summary_nodes[0].blocks if isinstance(block, SummaryBlock))
+        assert (block.text, summary_nodes[0].usage and summary_nodes[0].usage.input_tokens) == (SUMMARY, size(asked[0]))
         assert block.tokens_after < block.tokens_before
-        whole = await branch(engine, started.conversation_id)
-        assert [node.id for node in made] == [node.id for node in whole if node in made]
-        assert sum(node.role == "tool_result" for node in whole) == 12
+        branch_nodes = await branch(engine, started.conversation_id)
+        assert [node.id for node in summary_nodes] == [node.id for node in branch_nodes if node in summary_nodes]
+        assert sum(node.role == "tool_result" for node in branch_nodes) == 12
 
 
 async def test_after_a_summary_the_model_reads_it_and_the_newest_turns_with_calls_and_results_together(
@@ -107,12 +107,12 @@ async def test_failed_summary_is_tried_twice_and_then_the_oldest_messages_are_le
         assert ended.activity.status == "completed"
         assert sum(map(is_summary, engine.model.requests)) == 2
         assert (summaries(engine), await _kinds(engine, started.conversation_id)) == ([], {"tool_result": 12})
-        told = warnings(engine)
+        warning_texts = warnings(engine)
         assert any(
             text.startswith("Older messages could not be summarised: The model did not come to its end.")
-            for text in told
+            for text in warning_texts
         )
-        assert any("The context window is full" in text for text in told)
+        assert any("The context window is full" in text for text in warning_texts)
         assert max(map(size, engine.model.requests)) < WINDOW
 
 

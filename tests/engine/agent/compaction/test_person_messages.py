@@ -142,9 +142,9 @@ async def test_limit_of_turns_holds_beside_summaries(tmp_path: Path) -> None:
 
 def test_first_and_newest_messages_stay_before_those_between_them() -> None:
     nodes = [said(f"u{number}", f"{number:2} " + "x" * 497) for number in range(20)]
-    kept = kept_messages(nodes, 2_000)
-    assert list(kept) == ["u0", "u17", "u18", "u19"]
-    assert [len(_text(node)) for node in kept.values()] == [500, 500, 500, 500]
+    kept_nodes = kept_messages(nodes, 2_000)
+    assert list(kept_nodes) == ["u0", "u17", "u18", "u19"]
+    assert [len(_text(node)) for node in kept_nodes.values()] == [500, 500, 500, 500]
     assert list(kept_messages(nodes, 10)) == ["u0", "u19"]
     assert kept_messages([], 10) == {}
 
@@ -152,16 +152,16 @@ def test_first_and_newest_messages_stay_before_those_between_them() -> None:
 def test_long_message_has_the_room_that_the_others_leave() -> None:
     long = said("u0", "x" * 9_000)
     assert 1_900 < len(_text(kept_messages([long], 2_000)["u0"])) < 2_100
-    kept = kept_messages([long, said("u1", "y" * 100)], 2_000)
-    assert 1_800 < len(_text(kept["u0"])) < 2_000 and _text(kept["u1"]) == "y" * 100
+    kept_nodes = kept_messages([long, said("u1", "y" * 100)], 2_000)
+    assert 1_800 < len(_text(kept_nodes["u0"])) < 2_000 and _text(kept_nodes["u1"]) == "y" * 100
 
 
 def test_long_messages_lose_their_middle_and_keep_within_the_room() -> None:
     nodes = [said("u0", "first " + "x" * 9_000), said("u1", "second " + "y" * 9_000 + " end")]
-    kept = kept_messages(nodes, 2_000)
-    assert sum(len(_text(node)) for node in kept.values()) < 2_200
-    assert _text(kept["u0"]).startswith("first x") and _text(kept["u1"]).endswith("y end")
-    assert all("characters left out" in _text(node) for node in kept.values())
+    kept_nodes = kept_messages(nodes, 2_000)
+    assert sum(len(_text(node)) for node in kept_nodes.values()) < 2_200
+    assert _text(kept_nodes["u0"]).startswith("first x") and _text(kept_nodes["u1"]).endswith("y end")
+    assert all("characters left out" in _text(node) for node in kept_nodes.values())
 
 
 def test_attachments_stay_by_name_and_messages_of_the_engine_do_not_stay() -> None:

@@ -67,10 +67,10 @@ async def test_manual_summary_covers_older_messages_and_keeps_a_pinned_one(tmp_p
     async with store_engine(tmp_path, ModelServer(answer=answering)) as engine:
         parts = engine.parts
         talked = await talk(parts, 6)
-        kept = await said(parts, talked.conversation_id, "Message 1")
-        keep = ConversationChangeParams(conversation_id=talked.conversation_id, keep_node_id=kept.id)
+        kept_node = await said(parts, talked.conversation_id, "Message 1")
+        keep = ConversationChangeParams(conversation_id=talked.conversation_id, keep_node_id=kept_node.id)
         changed = await engine.stores.session.call(CONVERSATION_CHANGE, keep)
-        assert changed.conversation.kept == (kept.id,)
+        assert changed.conversation.kept == (kept_node.id,)
         task = await summarise(engine, talked.conversation_id, "by-hand")
         ended = await parts.watcher.end(task.id)
         assert (ended.activity.status, ended.progress.step_count, ended.progress.usage.input_tokens) == (
@@ -221,7 +221,9 @@ async def test_one_of_several_agents_summarises_and_no_agent_takes_a_turn_after_
         agents = await engine.parts.services.database.agents.list(anna.conversation_id)
         assert (task.activity.status, {agent.head_id for agent in agents}) == ("completed", {node.id})
         assert len(await engine.parts.services.database.tasks.of_conversation(anna.conversation_id)) == 4
-        record = str(next(one for one in engine.parts.model.requests if is_summary(one)).messages[1]["content"])
+        record = str(
+            next(request for request in engine.parts.model.requests if is_summary(request)).messages[1]["content"]
+        )
         assert "Message 0" in record and "[Coder]: The tide" in record
         await spoken(engine.parts, "Message 1", anna.conversation_id)
         read = contents(engine.parts.model.requests[-1])
@@ -229,6 +231,6 @@ async def test_one_of_several_agents_summarises_and_no_agent_takes_a_turn_after_
 
 
 def test_summary_input_marks_engine_messages_as_from_the_app() -> None:
-    said = msgspec.structs.replace(node("n1", text="Mow the lawn."), role="user", author="user")
-    told = msgspec.structs.replace(said, id="n2", author="engine", blocks=(TextBlock(text="Go on."),))
-    assert record_of("", (said, told), 10_000) == "# Person\n\nMow the lawn.\n\n# App\n\nGo on."
+    user_node = msgspec.structs.replace(node("n1", text="Mow the lawn."), role="user", author="user")
+    engine_node = msgspec.structs.replace(user_node, id="n2", author="engine", blocks=(TextBlock(text="Go on."),))
+    assert record_of("", (user_node, engine_node), 10_000) == "# Person\n\nMow the lawn.\n\n# App\n\nGo on."

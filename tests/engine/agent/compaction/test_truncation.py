@@ -32,24 +32,24 @@ PATH = (said("u1", "one"), *step(1, 100), *step(2, 100), said("u2", "two"), *ste
 
 def test_truncation_keeps_the_newest_turns_kept_entries_the_last_user_message_and_the_last_turn() -> None:
     history = visible_history(PATH)
-    for room, kept, left in (
+    for room, kept_ids, left in (
         (0, (), ["u1", "u2", "a4", "t4"]),
         (0, ("t1",), ["u1", "a1", "t1", "u2", "a4", "t4"]),
         (233, (), ["u1", "u2", "a3", "t3", "a4", "t4"]),
         (353, (), ["u1", "a2", "t2", "u2", "a3", "t3", "a4", "t4"]),
         (10_000, (), [node.id for node in PATH]),
     ):
-        found = truncate(history, kept, room, 10_000, 1_000)
-        assert [node.id for node in found.history.rest] == left
-        assert found.left_out == {node.id for node in PATH} - set(left)
-        assert not found.shortens
+        truncation = truncate(history, kept_ids, room, 10_000, 1_000)
+        assert [node.id for node in truncation.history.rest] == left
+        assert truncation.left_out == {node.id for node in PATH} - set(left)
+        assert not truncation.shortens
 
 
 def test_too_long_tool_result_loses_its_middle_and_a_user_message_does_not() -> None:
     path = (said("u1", "u" * 3_000), *step(1, 9_000))
-    found = truncate(visible_history(path), (), 0, 5_000, 1_000)
-    assert (found.shortens, found.left_out) == (True, frozenset())
-    asked, call, result = found.history.messages(tuple)
+    truncation = truncate(visible_history(path), (), 0, 5_000, 1_000)
+    assert (truncation.shortens, truncation.left_out) == (True, frozenset())
+    asked, call, result = truncation.history.messages(tuple)
     assert (
         isinstance(asked, UserMessage) and isinstance(call, AssistantMessage) and isinstance(result, ToolResultMessage)
     )
@@ -89,8 +89,8 @@ async def test_kept_message_stays_when_the_oldest_are_left_out(tmp_path: Path) -
         parts.services.settings.set("summarise_at", 0)
         first = await parts.start("The password of the lighthouse is Ebb.")
         await parts.watcher.end(first.id)
-        kept = await said_in(parts, first.conversation_id, "The password of the lighthouse is Ebb.")
-        keep = ConversationChangeParams(conversation_id=first.conversation_id, keep_node_id=kept.id)
+        kept_node = await said_in(parts, first.conversation_id, "The password of the lighthouse is Ebb.")
+        keep = ConversationChangeParams(conversation_id=first.conversation_id, keep_node_id=kept_node.id)
         await engine.stores.session.call(CONVERSATION_CHANGE, keep)
         ended = await parts.watcher.end((await parts.start("Go on", conversation_id=first.conversation_id)).id)
         assert ended.activity.status == "completed" and any("left out" in text for text in warnings(parts))
@@ -111,12 +111,12 @@ async def test_entry_kept_during_a_task_is_read_from_its_next_turn_on(tmp_path: 
         parts = engine.parts
         talked = await talk(parts, 6)
         nodes = await branch(parts, talked.conversation_id)
-        kept = next(node for node in nodes if node.role == "assistant" and "Reply 1." in str(node.blocks))
+        kept_node = next(node for node in nodes if node.role == "assistant" and "Reply 1." in str(node.blocks))
         await parts.watcher.end((await summarise(engine, talked.conversation_id)).id)
         before = len(parts.model.requests)
         task = await parts.start("Work", conversation_id=talked.conversation_id)
         await parts.model.request(before + 1)
-        keep = ConversationChangeParams(conversation_id=talked.conversation_id, keep_node_id=kept.id)
+        keep = ConversationChangeParams(conversation_id=talked.conversation_id, keep_node_id=kept_node.id)
         await engine.stores.session.call(CONVERSATION_CHANGE, keep)
         gate.set()
         assert (await parts.watcher.end(task.id)).activity.status == "completed"

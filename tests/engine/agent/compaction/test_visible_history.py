@@ -60,12 +60,12 @@ def test_newest_summary_replaces_everything_before_it_including_older_summaries(
 
 def test_kept_results_and_calls_stay_together() -> None:
     path = (said("u1", "one"), *step(1), *step(2), said("u2", "two"), summary("s", "u2"), said("u3", "three"))
-    for kept in ("t2", "a2"):
-        first, one, call, result, two, last = visible_messages(path, (kept,), tuple)
+    for kept_id in ("t2", "a2"):
+        first, user_one, call, result, user_two, last = visible_messages(path, (kept_id,), tuple)
         assert isinstance(first, SummaryMessage) and first.kept_count == 4
-        assert (one, two) == (user_text("one"), user_text("two"))
+        assert (user_one, user_two) == (user_text("one"), user_text("two"))
         assert isinstance(call, AssistantMessage) and isinstance(result, ToolResultMessage)
-        assert [one.id for one in call.tool_calls] == [result.tool_call_id] == ["call2"]
+        assert [tool_call.id for tool_call in call.tool_calls] == [result.tool_call_id] == ["call2"]
         assert last == user_text("three")
 
 
@@ -80,7 +80,7 @@ def test_only_whole_turns_are_summarised_and_never_the_last_message() -> None:
     assert [node.id for node in summary_input(visible_history(path), 10).nodes] == ["u1", "a1", "t1", "a2", "t2"]
     assert [node.id for node in summary_input(visible_history(path), 1_015).nodes] == ["u1", "a1", "t1"]
     assert summary_input(visible_history(path), 10_000).nodes == ()
-    assert [len(one) for one in turn_groups(path)] == [1, 2, 2, 1]
+    assert [len(group) for group in turn_groups(path)] == [1, 2, 2, 1]
 
 
 def test_too_large_last_turn_is_summarised_too() -> None:
@@ -126,12 +126,14 @@ async def test_very_long_branch_is_read_from_its_end_with_kept_entries_and_summa
     await database.journal.flush()
     ids = [node.id for node in await recent_path(database.nodes, "u13", ("u1",))]
     assert ids == ["u0", "u1", "u3", *(f"u{number}" for number in range(5, 14))]
-    told, first, kept, *_, last = visible_messages(await recent_path(database.nodes, "u13", ("u1",)), ("u1",), tuple)
-    assert "left out" in str(told) and text_of(first).startswith("0 x") and text_of(kept).startswith("1 x")
+    notice, first, kept_message, *_, last = visible_messages(
+        await recent_path(database.nodes, "u13", ("u1",)), ("u1",), tuple
+    )
+    assert "left out" in str(notice) and text_of(first).startswith("0 x") and text_of(kept_message).startswith("1 x")
     assert last == user_text("the last")
-    whole = await recent_path(database.nodes, "s", ("u1",))
-    assert [node.id for node in whole][:3] == ["u0", "u1", "u3"]
-    history = visible_history(whole, ("u1",))
+    recent_nodes = await recent_path(database.nodes, "s", ("u1",))
+    assert [node.id for node in recent_nodes][:3] == ["u0", "u1", "u3"]
+    history = visible_history(recent_nodes, ("u1",))
     assert history.summary is not None and [node.id for node in history.kept_nodes] == ["u0", "u1", "u3"]
     assert [length_of((node,)) < 5_000 for node in history.kept_nodes] == [True, False, True]
     assert history.is_cut

@@ -41,8 +41,8 @@ async def test_attached_picture_reaches_the_model_even_if_its_file_is_deleted_af
         first = await engine.watcher.end((await engine.start("What is this?", attachments=(shot, shot))).id)
         os.unlink(shot)
         await engine.watcher.end((await engine.start("Sure?", conversation_id=first.conversation_id)).id)
-        said = [{"type": "text", "text": "What is this?"}, image_part()]
-        assert [request.messages[1]["content"] for request in engine.model.requests] == [said, said]
+        content = [{"type": "text", "text": "What is this?"}, image_part()]
+        assert [request.messages[1]["content"] for request in engine.model.requests] == [content, content]
         text, image = engine.watcher.nodes()[0].blocks
         assert text == TextBlock(text="What is this?")
         assert isinstance(image, ImageBlock)
@@ -97,8 +97,8 @@ async def test_message_to_a_running_task_can_have_pictures(tmp_path: Path) -> No
         assert Path(entry.attachments[0]).name == "shot.dat"
         gate.set()
         await engine.watcher.end(started.id)
-        said = [{"type": "text", "text": "like this"}, image_part()]
-        assert engine.model.requests[1].messages[-1]["content"] == said
+        content = [{"type": "text", "text": "like this"}, image_part()]
+        assert engine.model.requests[1].messages[-1]["content"] == content
 
 
 async def test_model_is_told_that_a_picture_is_missing(tmp_path: Path) -> None:
@@ -136,8 +136,8 @@ async def test_invalid_attachment_is_refused_with_a_reason_and_nothing_is_stored
         ((picture(tmp_path, "huge.png", 10 * 1024 * 1024 + 1),), "10.0 MB; at most 10 MB"),
     ]
     async with engine_parts(tmp_path, hello()) as engine:
-        for attachments, words in wrong:
-            with pytest.raises(InvalidParams, match=words):
+        for attachments, reason in wrong:
+            with pytest.raises(InvalidParams, match=reason):
                 await engine.start("Look", attachments=attachments)
         assert await _stored(engine) == 0
         assert list(engine.services.paths.attachments.iterdir()) == []

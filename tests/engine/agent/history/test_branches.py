@@ -55,7 +55,9 @@ async def branch(engine: EngineParts, task: Task) -> list[str]:
 
 def asked(engine: EngineParts, number: int) -> list[str]:
     """The model's input without the system prompt."""
-    return [str(one["content"]) for one in engine.model.requests[number].messages if one["role"] != "system"]
+    return [
+        str(message["content"]) for message in engine.model.requests[number].messages if message["role"] != "system"
+    ]
 
 
 async def test_edited_message_becomes_a_sibling_and_the_model_reads_only_its_branch(tmp_path: Path) -> None:

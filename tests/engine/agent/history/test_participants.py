@@ -69,18 +69,18 @@ def test_replies_of_other_agents_carry_their_names_and_own_replies_are_unchanged
         user_text('[Coder]: I build.\n(used shell {"command":"make"}: exit 0)'),
         user_text("[Coder]: Built, @Anna."),
     )
-    own, given, cut = messages[3:]
+    own, result_message, cut = messages[3:]
     assert isinstance(own, AssistantMessage) and own.text == "I look."
-    assert given == ToolResultMessage("1", "shell", (Text("a.out"),))
+    assert result_message == ToolResultMessage("1", "shell", (Text("a.out"),))
     assert cut == user_text("[Coder]: cut")
 
 
 def test_converted_prefix_of_a_branch_does_not_change_as_it_grows() -> None:
     company = Participants(ANNA, (ANNA, CODER), ())
-    whole = messages_of(company.as_messages(BRANCH))
+    all_messages = messages_of(company.as_messages(BRANCH))
     for length in (1, 4, 6, 8):
         part = messages_of(company.as_messages(BRANCH[:length]))
-        assert whole[: len(part)] == part
+        assert all_messages[: len(part)] == part
 
 
 def test_side_branch_agent_reads_replies_of_its_original_as_its_own() -> None:
@@ -89,8 +89,8 @@ def test_side_branch_agent_reads_replies_of_its_original_as_its_own() -> None:
     every = (ANNA, CODER, second, third)
     by_coder = node("assistant", "coder", TextBlock(text="mine"))
     by_second = node("assistant", "coder 2", TextBlock(text="mine too"))
-    for one in (CODER, second, third):
-        assert Participants(one, every, ()).as_messages((by_coder, by_second)) == (by_coder, by_second)
+    for reader in (CODER, second, third):
+        assert Participants(reader, every, ()).as_messages((by_coder, by_second)) == (by_coder, by_second)
     assert [m.role for m in messages_of(Participants(ANNA, every, ()).as_messages((by_coder, by_second)))] == [
         "user",
         "user",
@@ -105,10 +105,10 @@ def test_deleted_agent_keeps_its_name_and_unknown_author_gets_none() -> None:
 
 def test_participants_are_introduced_only_if_there_are_several() -> None:
     assert Participants(ANNA, (ANNA, agent("Anna 2", beside="anna")), ()).with_introduction(ASSISTANT) == ASSISTANT
-    told = (
+    prompt = (
         Participants(ANNA, (ANNA, CODER, agent("Coder 2", beside="coder")), ())
         .with_introduction(ASSISTANT)
         .system_prompt
     )
-    assert "You are Anna." in told and "@Coder." in told and "Coder 2" not in told
-    assert told.startswith("You are Errand")
+    assert "You are Anna." in prompt and "@Coder." in prompt and "Coder 2" not in prompt
+    assert prompt.startswith("You are Errand")

@@ -74,5 +74,5 @@ async def test_a_call_keeps_at_most_20_pictures(tmp_path: Path) -> None:
 
 async def test_only_the_newest_pictures_of_tools_are_sent(tmp_path: Path) -> None:
     results = [message(await stored(tmp_path, Image("image/png", different(number)))) for number in range(25)]
-    sent = [any(isinstance(block, Image) for block in one.content) for one in await load_images(results)]
+    sent = [any(isinstance(block, Image) for block in result.content) for result in await load_images(results)]
     assert sent == [False] * 10 + [True] * 15

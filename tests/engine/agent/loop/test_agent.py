@@ -216,14 +216,14 @@ async def test_the_error_of_a_run_is_cleared_when_the_next_starts() -> None:
 
 async def test_retry_continues_in_the_same_message() -> None:
     void = AssistantMessage((Text("par"),))
-    whole = AssistantMessage((Text("whole"),))
+    final_message = AssistantMessage((Text("whole"),))
     events = (
         ReplyStart(AssistantMessage()),
         BlockDelta("text", 0, "par", void),
         Retry(1, 3, 0.0, "cut", AssistantMessage()),
         ReplyStart(AssistantMessage()),
-        BlockDelta("text", 0, "whole", whole),
-        ReplyEnd(whole),
+        BlockDelta("text", 0, "whole", final_message),
+        ReplyEnd(final_message),
     )
     agent = Agent(AgentOptions(stream=WrittenStream(events), model="m"))
     seen: list[str] = []
@@ -235,7 +235,7 @@ async def test_retry_continues_in_the_same_message() -> None:
     await agent.prompt("go")
 
     assert seen[4:10] == ["MessageStart", "BlockDelta", "Retry", "BlockDelta", "MessageEnd", "TurnEnd"]
-    assert agent.state.messages[-1] == whole
+    assert agent.state.messages[-1] == final_message
 
 
 @pytest.mark.parametrize(

@@ -133,11 +133,11 @@ async def test_repeated_request_starts_at_the_feature_that_asked_for_it() -> Non
 async def test_message_of_a_feature_replaces_the_call_and_passes_only_earlier_features() -> None:
     trace: list[str] = []
     model = EchoModel()
-    known = AssistantMessage((Text("known"),))
+    replacement = AssistantMessage((Text("known"),))
 
-    events = await events_of((Named("a", trace), Named("b", trace, replaces=known), Named("c", trace)), model)
+    events = await events_of((Named("a", trace), Named("b", trace, replaces=replacement), Named("c", trace)), model)
 
-    assert (events, model.prompts) == ([ReplyEnd(known)], [])
+    assert (events, model.prompts) == ([ReplyEnd(replacement)], [])
     assert trace == ["before a", "before b", "after a '' 'a'"]
 
 
@@ -165,9 +165,9 @@ async def hooks_before(features: tuple[Feature, ...]) -> ToolRefusal | ToolResul
 async def test_first_refusal_or_result_for_a_call_wins(answer: ToolRefusal | ToolResult) -> None:
     trace: list[str] = []
 
-    found = await hooks_before((Named("a", trace), Named("b", trace, blocks=answer), Named("c", trace)))
+    outcome = await hooks_before((Named("a", trace), Named("b", trace, blocks=answer), Named("c", trace)))
 
-    assert found == answer and trace == ["call a {}", "call b {'a': 1}"]
+    assert outcome == answer and trace == ["call a {}", "call b {'a': 1}"]
 
 
 async def test_call_passed_by_all_features_runs() -> None:

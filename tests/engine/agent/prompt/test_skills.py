@@ -8,7 +8,7 @@ BOMB = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
 
 
 @pytest.mark.parametrize(
-    ("said", "description"),
+    ("yaml_lines", "description"),
     [
         ("description: How to release.", "How to release."),
         ("description:   How to release.   # not told", "How to release."),
@@ -33,8 +33,8 @@ BOMB = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
         (f"{BOMB}description: *i", ""),
     ],
 )
-def test_description_is_read_in_all_common_yaml_forms(said: str, description: str) -> None:
-    fields = front_matter(f"---\r\nname: x\r\n{said}\n---\nThe body.\ndescription: no more\n")
+def test_description_is_read_in_all_common_yaml_forms(yaml_lines: str, description: str) -> None:
+    fields = front_matter(f"---\r\nname: x\r\n{yaml_lines}\n---\nThe body.\ndescription: no more\n")
     assert (fields["name"], fields.get("description", "")) == ("x", description)
 
 

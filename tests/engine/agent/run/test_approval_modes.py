@@ -27,9 +27,9 @@ async def change(engine: EngineParts, task: Task, mode: ApproveMode) -> None:
 
 
 async def stored(engine: EngineParts, ask: Ask) -> Ask:
-    found = await engine.services.database.asks.get(ask.id)
-    assert found is not None
-    return found
+    stored_ask = await engine.services.database.asks.get(ask.id)
+    assert stored_ask is not None
+    return stored_ask
 
 
 async def mode_of(engine: EngineParts, task: Task) -> ApproveMode:
@@ -212,9 +212,9 @@ async def test_a_question_that_nobody_answers_in_time_returns_unanswered(tmp_pat
         engine.services.settings.set("ask_timeout", 0.002)
         task = await engine.start(attended=True)
         assert (await engine.watcher.end(task.id)).activity.status == "completed"
-        (told, _) = results(engine.watcher.nodes())
-        assert (told.is_error, told.summary) == (True, "not answered")
-        assert told.text.startswith("Not answered: nobody answered within 0.002 min.")
+        (question_result, _) = results(engine.watcher.nodes())
+        assert (question_result.is_error, question_result.summary) == (True, "not answered")
+        assert question_result.text.startswith("Not answered: nobody answered within 0.002 min.")
 
 
 async def test_a_limit_that_nobody_raises_in_time_ends_the_task(tmp_path: Path) -> None:

@@ -45,8 +45,8 @@ async def test_a_question_too_long_to_be_shown_is_not_asked(tmp_path: Path, aske
     async with engine_parts(tmp_path, ModelServer(turns=turns)) as engine:
         started = await engine.start(attended=True)
         assert (await engine.watcher.end(started.id)).activity.status == "completed"
-        told, _ = results(engine.watcher.nodes())
-    assert told.is_error and "It was not asked." in told.text
+        question_result, _ = results(engine.watcher.nodes())
+    assert question_result.is_error and "It was not asked." in question_result.text
 
 
 async def test_a_question_of_the_greatest_size_is_asked(tmp_path: Path) -> None:
@@ -102,8 +102,8 @@ async def test_allowed_command_needs_approval_again_unless_it_is_remembered(tmp_
         (grant,) = await engine.services.database.grants.valid()
         folder = str(engine.workspace)
         assert grant.call == GrantedCall(operation="run", command="touch made.txt", working_dir=folder)
-        told = (f"in {folder}: touch made.txt", "conversation", second.id)
-        assert (grant.exact, grant.scope, grant.ask_id) == told
+        expected_grant = (f"in {folder}: touch made.txt", "conversation", second.id)
+        assert (grant.exact, grant.scope, grant.ask_id) == expected_grant
 
 
 async def test_workspace_grant_settles_only_equal_asks_that_wait_in_the_workspace(
@@ -133,8 +133,8 @@ async def test_commands_that_only_look_run_without_an_ask(tmp_path: Path) -> Non
         (engine.workspace / "notes").write_text("a b\n")
         started = await engine.start(approve="ask")
         await engine.watcher.end(started.id)
-        told = [result.text for result in results(engine.watcher.nodes())]
-    assert told[:2] == ["a b", "1\nnotes"]
+        result_texts = [result.text for result in results(engine.watcher.nodes())]
+    assert result_texts[:2] == ["a b", "1\nnotes"]
 
 
 async def test_with_nobody_to_ask_a_command_is_denied(tmp_path: Path) -> None:

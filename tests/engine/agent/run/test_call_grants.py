@@ -87,11 +87,11 @@ async def test_a_host_that_was_allowed_everywhere_is_listed_and_open_to_every_to
             assert (await asked(engine, first.id), await asked(engine, second.id)) == (1, 0)
 
             rule = GrantDraft(decision="deny", call=GrantedCall(host=HOST), scope="user")
-            found = await covered_calls(
+            coverage = await covered_calls(
                 await draft_grant(rule, services.database), 100, services.database, services.paths
             )
-            decided = {(call.tool, call.without, call.verdict) for call in found.calls}
-            assert (found.judged, len(found.calls), decided) == (4, 4, {("web_fetch", "ask", "deny")})
+            decided = {(call.tool, call.without, call.verdict) for call in coverage.calls}
+            assert (coverage.judged, len(coverage.calls), decided) == (4, 4, {("web_fetch", "ask", "deny")})
 
             services.grants.add(msgspec.structs.replace(grant, revoked_at=datetime.now(UTC)))
             third = await engine.start(approve="ask")
@@ -124,15 +124,17 @@ async def test_host_that_is_denied_while_a_command_runs_is_closed_to_it_from_the
             services.grants.add(await draft_grant(rule, services.database))
             (engine.workspace / "go").touch()
             assert (await engine.watcher.end(task.id)).activity.status == "completed"
-            said = results(engine.watcher.nodes())[0].text
-            assert said.count("a page") == 1 and said.count(f"Errand does not connect to {HOST}:") == 2
-            assert f"you denied {HOST}" in said
+            output = results(engine.watcher.nodes())[0].text
+            assert output.count("a page") == 1 and output.count(f"Errand does not connect to {HOST}:") == 2
+            assert f"you denied {HOST}" in output
             await services.log.flush()
             refused = [
-                one for one in await services.database.executions.of_task(task.id) if one.started.tool == "network"
+                execution
+                for execution in await services.database.executions.of_task(task.id)
+                if execution.started.tool == "network"
             ]
             port = int(url.rstrip("/").rpartition(":")[2])
-            assert [(one.started.text, one.started.arguments) for one in refused] == [
+            assert [(execution.started.text, execution.started.arguments) for execution in refused] == [
                 (f"Connect to {HOST}:{port}", {"host": HOST, "port": port})
             ]
             assert refused[0].finished is not None
@@ -150,8 +152,8 @@ async def test_all_code_that_was_allowed_in_a_workspace_runs_unasked_and_a_denia
         assert ask.approval is not None and ask.approval.code == "print(6 * 7)"
         await allow(engine, ask, "code", "workspace")
         await engine.watcher.end(first.id)
-        said = [result.text for result in results(engine.watcher.nodes())[:2]]
-        assert "42" in said[0] and "48" in said[1] and await asked(engine, first.id) == 1
+        result_texts = [result.text for result in results(engine.watcher.nodes())[:2]]
+        assert "42" in result_texts[0] and "48" in result_texts[1] and await asked(engine, first.id) == 1
         (grant,) = services.grants.all()
         assert (grant.tool, grant.exact) == ("python", "any code, in the sandbox")
 
@@ -164,8 +166,10 @@ async def test_all_code_that_was_allowed_in_a_workspace_runs_unasked_and_a_denia
         await engine.watcher.end(second.id)
         assert any("you denied running code" in result.text for result in results(engine.watcher.nodes()))
         rule = GrantDraft(decision="allow", call=GrantedCall(operation="code"), scope="user", tool="python")
-        found = await covered_calls(await draft_grant(rule, services.database), 100, services.database, services.paths)
-        assert [(call.without, call.verdict) for call in found.calls] == [("ask", "allow")] * 2
+        coverage = await covered_calls(
+            await draft_grant(rule, services.database), 100, services.database, services.paths
+        )
+        assert [(call.without, call.verdict) for call in coverage.calls] == [("ask", "allow")] * 2
 
 
 async def test_code_cannot_be_allowed_for_a_tool_that_is_not_there(tmp_path: Path) -> None:

@@ -37,11 +37,11 @@ async def test_tasks_pause_on_a_full_disk_and_continue_when_there_is_space(
             for request in engine.model.requests:
                 await asyncio.wait_for(request.served.wait(), 5)
             await held(engine.services.database.health)
-            shown = engine.services.runner.running.shown()
-            assert [task.activity.status for task in shown] == ["paused"] * 2
+            running_tasks = engine.services.runner.running.shown()
+            assert [task.activity.status for task in running_tasks] == ["paused"] * 2
             assert all(
                 "disk is full" in task.activity.detail and "Make at least 100 MB" in task.activity.detail
-                for task in shown
+                for task in running_tasks
             )
             assert not (engine.workspace / "made.txt").exists()
             assert len(engine.model.requests) == 2

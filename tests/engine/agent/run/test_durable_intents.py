@@ -17,7 +17,7 @@ Intent = tuple[str, bool]
 
 async def intents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Call) -> list[Intent]:
     """The intents of a task with one call, in order, and whether each was on disk first."""
-    found: list[Intent] = []
+    recorded_intents: list[Intent] = []
 
     class Listening(SqliteWriter):
         async def write(self, batch: Sequence[Write], *, durable: bool) -> None:
@@ -25,35 +25,35 @@ async def intents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Call) -
             for write in batch:
                 table = str(write.statement.table)
                 if table == "turns" and write.parameters.get("status") == "started":
-                    found.append(("model", durable))
+                    recorded_intents.append(("model", durable))
                 elif table == "tool_executions" and write.parameters.get("phase") == "started":
-                    found.append(("tool", durable))
+                    recorded_intents.append(("tool", durable))
 
     monkeypatch.setattr(engines, "SqliteWriter", Listening)
     async with engine_parts(tmp_path, ModelServer(replies=[Reply(calls=(call,)), DONE])) as engine:
         (engine.workspace / "there.txt").write_text("words\n")
         task = await engine.start()
         assert (await engine.watcher.end(task.id)).activity.status == "completed"
-    return found[:3]  # the last call ends the task
+    return recorded_intents[:3]  # the last call ends the task
 
 
 async def test_the_intent_of_a_command_is_on_the_disk_before_it_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = await intents(tmp_path, monkeypatch, Call("shell", {"command": "touch made"}))
-    assert found == [("model", False), ("tool", True), ("model", False)]
+    recorded_intents = await intents(tmp_path, monkeypatch, Call("shell", {"command": "touch made"}))
+    assert recorded_intents == [("model", False), ("tool", True), ("model", False)]
 
 
 async def test_the_intent_of_a_write_is_on_the_disk_before_it_is_done(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write = Call("code", {"action": "write", "path": "made.txt", "content": "x"})
-    found = await intents(tmp_path, monkeypatch, write)
-    assert found == [("model", False), ("tool", True), ("model", False)]
+    recorded_intents = await intents(tmp_path, monkeypatch, write)
+    assert recorded_intents == [("model", False), ("tool", True), ("model", False)]
 
 
 async def test_the_intent_of_a_call_that_only_reads_may_reach_the_disk_a_moment_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = await intents(tmp_path, monkeypatch, Call("code", {"action": "read", "path": "there.txt"}))
-    assert found == [("model", False), ("tool", False), ("model", False)]
+    recorded_intents = await intents(tmp_path, monkeypatch, Call("code", {"action": "read", "path": "there.txt"}))
+    assert recorded_intents == [("model", False), ("tool", False), ("model", False)]

@@ -70,11 +70,11 @@ def rule(decision: GrantDecision, call: GrantedCall, tool: str = "") -> GrantDra
 
 async def add(engine: EngineParts, *drafts: GrantDraft) -> tuple[Grant, ...]:
     services = engine.services
-    made = await made_grants(drafts, "me", services.grants, services.database)
-    for grant in made:
+    new_grants = await made_grants(drafts, "me", services.grants, services.database)
+    for grant in new_grants:
         services.grants.add(grant)
         services.log.publish(GrantUpdate(grant=grant))
-    return made
+    return new_grants
 
 
 async def test_a_kind_that_was_allowed_is_not_asked_about_again_and_another_is(tmp_path: Path) -> None:
@@ -129,8 +129,8 @@ async def test_a_denied_folder_is_hidden_from_commands_that_do_not_name_it(tmp_p
         await add(engine, rule("deny", GrantedCall(folder=str(engine.workspace / "keys"))))
         started = await engine.start(approve="all")
         await engine.watcher.end(started.id)
-        said = results(engine.watcher.nodes())[0].text
-        assert "one" in said and "planted" not in said
+        output = results(engine.watcher.nodes())[0].text
+        assert "one" in output and "planted" not in output
 
 
 async def test_a_new_grant_settles_the_waiting_asks_that_it_covers(tmp_path: Path) -> None:
@@ -323,7 +323,7 @@ async def test_rules_that_several_clients_add_at_once_are_one_grant_each(tmp_pat
     rules = [rule("allow", GrantedCall(operation="run", prefix=(name,))) for name in ("pytest", "ruff", "make")]
     async with engine_parts(tmp_path, ModelServer()) as engine:
         several = await asyncio.gather(*(add(engine, *rules) for _ in range(5)))
-        assert len({grant.id for made in several for grant in made}) == len(rules)
+        assert len({grant.id for batch in several for grant in batch}) == len(rules)
         assert len(engine.services.grants.all()) == len(rules)
 
 
@@ -352,8 +352,8 @@ async def test_a_rule_says_which_recorded_calls_it_would_have_decided(tmp_path: 
 
         async def covered(draft: GrantDraft) -> tuple[int, list[tuple[str, str, str]]]:
             grant = await draft_grant(draft, services.database)
-            found = await covered_calls(grant, 100, services.database, services.paths)
-            return found.judged, [(call.text.split("`")[1], call.without, call.verdict) for call in found.calls]
+            coverage = await covered_calls(grant, 100, services.database, services.paths)
+            return coverage.judged, [(call.text.split("`")[1], call.without, call.verdict) for call in coverage.calls]
 
         touch = GrantedCall(operation="run", prefix=("touch",))
         judged = len(turns) - 1  # the end of the task is no call that is judged
@@ -385,8 +385,8 @@ async def test_recorded_calls_of_pages_code_and_other_programs_are_judged_as_the
 
         async def covered(draft: GrantDraft) -> list[tuple[str, str, str]]:
             grant = await draft_grant(draft, services.database)
-            found = await covered_calls(grant, 100, services.database, services.paths)
-            return [(call.text, call.without, call.verdict) for call in found.calls]
+            coverage = await covered_calls(grant, 100, services.database, services.paths)
+            return [(call.text, call.without, call.verdict) for call in coverage.calls]
 
         def user(decision: GrantDecision, call: GrantedCall) -> GrantDraft:
             return GrantDraft(decision=decision, call=call, scope="user")
@@ -407,8 +407,8 @@ async def test_a_stored_grant_that_cannot_be_read_covers_nothing_and_is_counted(
             for grant_id, body in (("g2", _BROKEN), ("g3", "{")):
                 values = (grant_id, "given", body)
                 connection.execute("INSERT INTO grants (grant_id, action, body) VALUES (?, ?, ?)", values)
-        found = await engine.services.database.grants.valid()
-        assert [grant.exact for grant in found] == ["anywhere, whatever begins with: mkdir"]
+        valid_grants = await engine.services.database.grants.valid()
+        assert [grant.exact for grant in valid_grants] == ["anywhere, whatever begins with: mkdir"]
         assert await engine.services.database.grants.count_unreadable() == 2
 
 

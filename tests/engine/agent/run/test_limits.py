@@ -31,9 +31,9 @@ def _warnings(nodes: list[Node]) -> list[str]:
 
 def test_limit_is_near_at_eighty_percent() -> None:
     assert near_limits(limit_uses(_LIMITS, 7, 23 * 60.0, Usage(cost_usd=1.59, input_tokens=799))) == ()
-    found = near_limits(limit_uses(_LIMITS, 8, 24 * 60.0, Usage(cost_usd=1.6, input_tokens=700, output_tokens=100)))
+    near_uses = near_limits(limit_uses(_LIMITS, 8, 24 * 60.0, Usage(cost_usd=1.6, input_tokens=700, output_tokens=100)))
     shares = ["8 of 10 turns", "24 of 30 minutes", "$1.60 of $2.00", "800 of 1,000 tokens"]
-    assert [share_text(used.share) for used in found] == shares
+    assert [share_text(used.share) for used in near_uses] == shares
 
 
 def test_usage_without_a_limit_is_never_near() -> None:
@@ -59,8 +59,8 @@ async def test_raised_limit_is_reported_again_when_it_is_near_again(tmp_path: Pa
         await engine.watcher.end(started.id)
         near_at = [task.budget.near for task in engine.watcher.tasks(started.id) if task.progress.step_count == 6]
         assert near_at[-1] == ()
-        told = [text.partition(".")[0] for text in _warnings(engine.watcher.nodes())]
-        assert told == ["Used 4 of 5 turns", "Used 8 of 10 turns"]
+        first_sentences = [text.partition(".")[0] for text in _warnings(engine.watcher.nodes())]
+        assert first_sentences == ["Used 4 of 5 turns", "Used 8 of 10 turns"]
 
 
 async def test_token_limit_can_be_raised_to_a_chosen_number(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ async def answered(
 ) -> None:
     ask = await engine.watcher.ask(task.id)
     assert ask.approval is not None
-    kinds: list[str] = [one.kind for one in ask.approval.offers]
+    kinds: list[str] = [approval_offer.kind for approval_offer in ask.approval.offers]
     offer = kinds.index(kind) if kind else 0
     params = AskAnswerParams(ask_id=ask.id, allow=allow, remember=remember if kind else "once", offer=offer)
     await engine.services.asks.answer(params, "me")
@@ -137,8 +137,8 @@ async def test_a_server_of_the_workspace_starts_only_when_a_person_trusts_exactl
     async with engine_parts(
         tmp_path, ModelServer(replies=[Reply(text="a"), Reply(text="b"), Reply(text="c")])
     ) as engine:
-        words = command()
-        entry = {"command": words[0], "args": list(words[1:]), "env": {"A": "b"}, "sandbox": False}
+        argv = command()
+        entry = {"command": argv[0], "args": list(argv[1:]), "env": {"A": "b"}, "sandbox": False}
         file = engine.workspace / ".mcp.json"
         file.write_text(json.dumps({"mcpServers": {"test": entry}}))
         unattended = await engine.start(approve="never", mode="chat")
@@ -148,7 +148,7 @@ async def test_a_server_of_the_workspace_starts_only_when_a_person_trusts_exactl
         task = await engine.start(approve="ask", mode="chat")
         ask = await engine.watcher.ask(task.id)
         assert ask.approval is not None and ask.approval.command is not None
-        assert all(word in ask.approval.command for word in words)
+        assert all(word in ask.approval.command for word in argv)
         assert "A=b" in ask.approval.preview and "outside the sandbox" in ask.approval.sandbox
         await answered(engine, task)
         await engine.watcher.end(task.id)
@@ -196,8 +196,8 @@ async def test_a_server_that_dies_in_a_call_has_its_tools_for_the_rest_of_the_ta
 
 async def test_tasks_that_ask_the_same_about_a_server_are_settled_by_one_answer(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(answer=lambda _: Reply(text="a"))) as engine:
-        words = command()
-        entry = {"command": words[0], "args": list(words[1:]), "sandbox": False}
+        argv = command()
+        entry = {"command": argv[0], "args": list(argv[1:]), "sandbox": False}
         (engine.workspace / ".mcp.json").write_text(json.dumps({"mcpServers": {"test": entry}}))
         tasks = [await engine.start(approve="ask", mode="chat") for _ in range(3)]
         for task in tasks:
@@ -247,7 +247,7 @@ async def test_a_server_that_does_not_start_leaves_a_remark_and_the_task_goes_on
 
 async def test_a_sign_in_that_is_needed_is_said_to_the_person_and_in_a_call_to_the_model(tmp_path: Path) -> None:
     async with oauth_server() as oauth:
-        replies = [Reply(text="a"), *(says(one, "guarded__echo") for one in ("one", "two")), Reply(text="later")]
+        replies = [Reply(text="a"), *(says(text, "guarded__echo") for text in ("one", "two")), Reply(text="later")]
         async with engine_parts(tmp_path, ModelServer(replies=replies)) as engine:
             has(engine, McpServer(name="guarded", url=oauth.mcp))
             first = await engine.start(mode="chat")
@@ -259,8 +259,10 @@ async def test_a_sign_in_that_is_needed_is_said_to_the_person_and_in_a_call_to_t
             await visit(address)
             (server,) = await engine.services.tools.mcp.list(None)
             while server.state != "ready":
-                await engine.watcher.until(lambda: any(isinstance(one, McpUpdate) for one in engine.watcher.events))
-                engine.watcher.events[:] = [one for one in engine.watcher.events if not isinstance(one, McpUpdate)]
+                await engine.watcher.until(lambda: any(isinstance(event, McpUpdate) for event in engine.watcher.events))
+                engine.watcher.events[:] = [
+                    event for event in engine.watcher.events if not isinstance(event, McpUpdate)
+                ]
                 (server,) = await engine.services.tools.mcp.list(None)
             task = await engine.start(approve="ask", mode="chat")
             await answered(engine, task)

@@ -35,9 +35,9 @@ async def test_unenforceable_budget_of_a_fallback_model_is_reported_once(
             )
             task = await engine.watcher.end((await engine.services.runner.start(params)).id)
             nodes = engine.watcher.nodes()
-    told = [notice_text(block) for node in nodes for block in node.blocks if isinstance(block, NoticeBlock)]
+    notice_texts = [notice_text(block) for node in nodes for block in node.blocks if isinstance(block, NoticeBlock)]
     assert task.activity.status == "completed"
-    assert [text for text in told if "price" in text] == [
+    assert [text for text in notice_texts if "price" in text] == [
         "The price of openai_compatible/free is unknown, so the budget has no effect. "
         "Only turns and minutes limit this task."
     ]
@@ -61,6 +61,6 @@ async def test_reply_names_the_fallback_model_and_a_notice_gives_the_reason(tmp_
     assert [node.model for node in nodes if node.role == "assistant"] == ["ollama/second", "ollama/second"]
     notices = [block for node in nodes for block in node.blocks if isinstance(block, NoticeBlock)]
     assert [notice.kind for notice in notices] == ["model"]
-    told = "so ollama/second was used. OpenAI-compatible server had an error of its own (503)"
-    assert told in notice_text(notices[0])
+    reason = "so ollama/second was used. OpenAI-compatible server had an error of its own (503)"
+    assert reason in notice_text(notices[0])
     assert [(row.key, row.turns) for row in report.models] == [("ollama/second", 2)]

@@ -120,11 +120,11 @@ async def test_ended_chat_continues_as_a_task_once(tmp_path: Path) -> None:
             chat.conversation_id,
             chat.agent_id,
         )
-        said = [str(message["content"]) for message in server.requests[1].messages[1:]]
-        assert said[:2] == ["does it run?", "You could run it."]
-        assert said[2].startswith("Do this as a task")
-        words = [(node.author, node.task_id) for node in engine.watcher.nodes() if node.role == "user"]
-        assert words == [("user", chat.id), ("engine", "task_next")]
+        contents = [str(message["content"]) for message in server.requests[1].messages[1:]]
+        assert contents[:2] == ["does it run?", "You could run it."]
+        assert contents[2].startswith("Do this as a task")
+        senders = [(node.author, node.task_id) for node in engine.watcher.nodes() if node.role == "user"]
+        assert senders == [("user", chat.id), ("engine", "task_next")]
         outline = await engine.services.database.trees.outline(chat.conversation_id)
         assert [node.text for node in outline.nodes if node.role == "user"] == ["does it run?"]
 
@@ -156,7 +156,10 @@ async def test_decided_mode_survives_a_restart_and_can_be_changed_while_interrup
         await engine.watcher.end(started.id)
     shutil.copytree(tmp_path / "before" / "workspace", after / "workspace", dirs_exist_ok=True)
     async with engine_parts(after, ModelServer(replies=[Reply(text="Not yet."), DONE])) as engine:
-        found = await engine.services.database.tasks.get(started.id)
-        assert found is not None and (found.activity.status, found.options.decided) == ("interrupted", "task")
+        stored_task = await engine.services.database.tasks.get(started.id)
+        assert stored_task is not None and (stored_task.activity.status, stored_task.options.decided) == (
+            "interrupted",
+            "task",
+        )
         taken = await set_mode(engine, started.id, "task")
         assert (taken.activity.status, taken.options.mode) == ("interrupted", "task")

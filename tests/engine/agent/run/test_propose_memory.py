@@ -18,14 +18,14 @@ TABS: JsonObject = {"text": "Use tabs.", "scope": "always"}
 
 
 def propose(*arguments: JsonObject) -> Reply:
-    return Reply(calls=tuple(Call("propose_memory", one) for one in arguments))
+    return Reply(calls=tuple(Call("propose_memory", proposal) for proposal in arguments))
 
 
 async def told(engine: EngineParts, task: Task) -> list[str]:
     """The results of the task's proposals."""
     await engine.watcher.end(task.id)
-    found = results([node for node in engine.watcher.nodes() if node.task_id == task.id])
-    return [one.text for one in found if one.tool == "propose_memory"]
+    blocks = results([node for node in engine.watcher.nodes() if node.task_id == task.id])
+    return [block.text for block in blocks if block.tool == "propose_memory"]
 
 
 async def test_a_proposed_fact_waits_for_a_person_and_knows_where_it_came_from(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ async def test_a_task_can_propose_only_a_few_facts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "reason"),
     [
         ({"text": " \n", "scope": "me"}, "this one is empty"),
         ({"text": "x" * 100_000, "scope": "me"}, "more than 500 characters"),
@@ -91,11 +91,11 @@ async def test_a_task_can_propose_only_a_few_facts(tmp_path: Path) -> None:
     ],
 )
 async def test_what_cannot_be_proposed_is_refused_with_the_reason(
-    tmp_path: Path, arguments: JsonObject, words: str
+    tmp_path: Path, arguments: JsonObject, reason: str
 ) -> None:
     async with engine_parts(tmp_path, ModelServer(replies=[propose(arguments), DONE])) as engine:
         (text,) = await told(engine, await engine.start())
-        assert words in text and len(text) < 1_000
+        assert reason in text and len(text) < 1_000
         assert await engine.services.database.facts.all() == ()
 
 

@@ -96,12 +96,12 @@ async def test_the_growing_answer_is_shown_and_a_stop_ends_it_at_once(tmp_path: 
     server = Server({"action": "complete", "prompt": "A story"}, stalled)
     async with engine_parts(tmp_path, ModelServer(answer=server.answer)) as engine:
         started = await engine.start("go", approve="ask", mode="chat")
-        await engine.watcher.until(lambda: any(isinstance(one, ToolOutput) for one in engine.watcher.deltas))
+        await engine.watcher.until(lambda: any(isinstance(delta, ToolOutput) for delta in engine.watcher.deltas))
         await engine.services.runner.stop(started.id, "me")
         task = await engine.watcher.end(started.id)
         await server.asked[0].gone.wait()
-        (shown,) = [one.text for one in engine.watcher.deltas if isinstance(one, ToolOutput)]
-    assert "Once upon a time".startswith(shown) and shown
+        (partial_answer,) = [delta.text for delta in engine.watcher.deltas if isinstance(delta, ToolOutput)]
+    assert "Once upon a time".startswith(partial_answer) and partial_answer
     assert task.activity.status == "cancelled"
     assert task.progress.usage.estimated, "what was stopped is counted too"
 

@@ -70,11 +70,11 @@ async def test_queued_message_with_a_known_id_is_not_queued_twice(tmp_path: Path
     """A client whose answer was lost with an engine resends them to an engine where the task is interrupted."""
     gate = asyncio.Event()
     server = ModelServer(replies=[Reply(calls=(UPDATE,), gate=gate)])
-    words = {"text": "rather that", "queuedId": "queued_1"}
+    message_fields = {"text": "rather that", "queuedId": "queued_1"}
     async with engine_parts(tmp_path, server) as engine:
         started = await engine.start()
         await server.request(0)
-        params = msgspec.convert({"taskId": started.id, **words}, TaskMessageParams)
+        params = msgspec.convert({"taskId": started.id, **message_fields}, TaskMessageParams)
         once = await engine.services.runner.messages.add(params, "steer")
         again = await engine.services.runner.messages.add(params, "steer")
         assert texts(once) == texts(again) == [("steer", "rather that")]
@@ -92,28 +92,28 @@ async def test_queued_message_can_be_edited_moved_sent_now_and_removed(tmp_path:
         await server.request(0)
         for text in ("one", "two", "three", "four"):
             task = await engine.say(started.id, text, "follow_up")
-        one, two, three, four = task.queue
-        await change(engine, one, started.id, text="first")
-        assert [text for _, text in texts(await change(engine, three, started.id, place=0))] == [
+        first, second, third, fourth = task.queue
+        await change(engine, first, started.id, text="first")
+        assert [text for _, text in texts(await change(engine, third, started.id, place=0))] == [
             "three",
             "first",
             "two",
             "four",
         ]
-        await engine.services.runner.messages.remove(TaskQueueRemoveParams(task_id=started.id, queued_id=four.id))
-        task = await change(engine, two, started.id, kind="steer")
+        await engine.services.runner.messages.remove(TaskQueueRemoveParams(task_id=started.id, queued_id=fourth.id))
+        task = await change(engine, second, started.id, kind="steer")
         assert texts(task) == [("follow_up", "three"), ("follow_up", "first"), ("steer", "two")]
         with pytest.raises(Conflict):
-            await change(engine, four, started.id, text="again")
+            await change(engine, fourth, started.id, text="again")
         with pytest.raises(InvalidParams):
-            await change(engine, one, started.id, text="  ")
+            await change(engine, first, started.id, text="  ")
         with pytest.raises(InvalidParams):
-            await change(engine, one, started.id, place=-1)
+            await change(engine, first, started.id, place=-1)
         gate.set()
         await engine.watcher.end(started.id)
         assert said(engine.watcher.nodes()) == ["go", "two", "three", "first"]
         with pytest.raises(IllegalMove, match="completed"):
-            await change(engine, one, started.id, text="too late")
+            await change(engine, first, started.id, text="too late")
 
 
 async def test_message_that_the_agent_has_read_cannot_be_changed(tmp_path: Path) -> None:
@@ -202,11 +202,11 @@ async def test_queued_messages_survive_a_crash_and_are_read_once(tmp_path: Path)
 
 @dataclass(slots=True)
 class Commits:
-    """At each commit: where a killed engine would leave the given texts, in the tree or the queue."""
+    """A record of which of the given texts a killed engine would leave in the tree or the queue at each commit."""
 
     database: Path
     texts: tuple[str, ...]
-    found: list[list[str]] = field(default_factory=list[list[str]])
+    texts_by_commit: list[list[str]] = field(default_factory=list[list[str]])
 
     def on_event(self, record: EventRecord, frame: Frame) -> None:
         with closing(sqlite3.connect(f"{self.database.as_uri()}?mode=ro", uri=True)) as connection:
@@ -214,7 +214,7 @@ class Commits:
             tasks = connection.execute("SELECT body FROM tasks").fetchall()
         here = said([msgspec.json.decode(body, type=Node) for (body,) in nodes])
         waiting = [entry.text for (body,) in tasks for entry in msgspec.json.decode(body, type=Task).queue]
-        self.found.append([text for text in (*here, *waiting) if text in self.texts])
+        self.texts_by_commit.append([text for text in (*here, *waiting) if text in self.texts])
 
     def on_delta(self, delta: Delta, data: bytes) -> None:
         """Not stored."""
@@ -223,19 +223,19 @@ class Commits:
 async def test_at_every_commit_each_message_is_in_the_queue_or_in_the_tree_but_never_in_both(tmp_path: Path) -> None:
     gate = asyncio.Event()
     server = ModelServer(replies=[Reply(calls=(UPDATE,), gate=gate), *(Reply(text=f"{n}.") for n in range(6))])
-    words = tuple(f"text {number}" for number in range(6))
+    message_texts = tuple(f"text {number}" for number in range(6))
     async with engine_parts(tmp_path, server) as engine:
         started = await engine.start()
         await server.request(0)
-        for number, text in enumerate(words):
+        for number, text in enumerate(message_texts):
             await engine.say(started.id, text, "steer" if number % 2 else "follow_up")
-        commits = Commits(engine.services.paths.database, words)
+        commits = Commits(engine.services.paths.database, message_texts)
         detach = engine.services.log.attach(commits)
         gate.set()
         assert (await engine.watcher.end(started.id)).queue == ()
         detach()
-        assert len(commits.found) > len(words)
-        assert all(sorted(found) == sorted(words) for found in commits.found)
+        assert len(commits.texts_by_commit) > len(message_texts)
+        assert all(sorted(stored_texts) == sorted(message_texts) for stored_texts in commits.texts_by_commit)
 
 
 async def test_orderly_shutdown_keeps_the_queue_and_does_not_report_it_as_unread(tmp_path: Path) -> None:

@@ -103,8 +103,8 @@ async def test_waiting_task_can_be_paused_and_receives_messages(tmp_path: Path) 
         assert len(engine.model.requests) == 1
         await runner.resume(held.id)
         assert (await engine.watcher.end(held.id)).activity.status == "completed"
-        said = [message["content"] for message in engine.model.requests[-1].messages if message["role"] == "user"]
-        assert "And be quick" in said
+        user_texts = [message["content"] for message in engine.model.requests[-1].messages if message["role"] == "user"]
+        assert "And be quick" in user_texts
 
 
 async def test_resume_after_a_pause_continues_the_wait_and_a_second_resume_tries_now(tmp_path: Path) -> None:
@@ -305,10 +305,10 @@ async def test_wait_that_began_in_the_future_is_tried_at_once(tmp_path: Path) ->
 async def test_guessed_waits_double_and_are_counted(tmp_path: Path) -> None:
     async with a_task(tmp_path) as (_, live):
         wait = RateLimitWait(live, RateLimitPolicy(most=6))
-        told = [wait.check_reply(refused(None)) for _ in range(7)]
-        waits = [round(retry.delay_s) for retry in told if isinstance(retry, Retry)]
+        replies = [wait.check_reply(refused(None)) for _ in range(7)]
+        waits = [round(retry.delay_s) for retry in replies if isinstance(retry, Retry)]
         assert waits == [60, 120, 240, 480, 900, 900]
-        last = told[-1]
+        last = replies[-1]
         assert isinstance(last, ReplyEnd)
         assert last.message.error == "Too much. It has waited 6 times for this limit to pass."
 

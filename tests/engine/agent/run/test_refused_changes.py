@@ -74,14 +74,14 @@ async def test_reply_that_cannot_be_stored_is_dropped_and_the_head_stays_at_a_st
         ended = await asyncio.wait_for(engine.watcher.end(task.id), 10)
         assert ended.activity.status == "error"
         assert ended.outcome.error == "Not saved: refused. Everything saved before is kept."
-        said = "The end of the task could not be saved. Not saved: refused. Everything saved before is kept."
-        assert notices(engine, task.id) == [said]
+        expected_notice = "The end of the task could not be saved. Not saved: refused. Everything saved before is kept."
+        assert notices(engine, task.id) == [expected_notice]
         path = await stored(engine, task.id, task.agent_id)
         assert [node.role for node in path] == ["user", "system"]
-        known = [node.id for node in engine.watcher.nodes()]
-        assert known == [node.id for node in path]
+        node_ids = [node.id for node in engine.watcher.nodes()]
+        assert node_ids == [node.id for node in path]
         heads = {event.agent.head_id for event in engine.watcher.events if isinstance(event, AgentUpdate)}
-        assert heads <= {None, *known}, "clients were told of a head that is not there"
+        assert heads <= {None, *node_ids}, "clients were told of a head that is not there"
 
         again = await engine.start("once more", conversation_id=task.conversation_id)
         assert (await engine.watcher.end(again.id)).activity.status == "completed"

@@ -184,8 +184,8 @@ async def test_user_is_asked_before_the_fifth_round_of_calls_that_take_turns(
     async with engine_parts(tmp_path, ModelServer(turns=[*_cycle(*commands, rounds=10), DONE])) as engine:
         started = await engine.start(attended=True)
         ask = await engine.watcher.ask(started.id)
-        shown = "; then ".join(f'shell {{"command":"{command}"}}' for command in commands)
-        assert ask.text == f"It is about to make the same {calls} for the 5th time in a row: {shown}"
+        calls_text = "; then ".join(f'shell {{"command":"{command}"}}' for command in commands)
+        assert ask.text == f"It is about to make the same {calls} for the 5th time in a row: {calls_text}"
         assert engine.watcher.tasks(started.id)[-1].progress.step_count == steps
         await _answer(engine, ask, allow=False)
         assert (await engine.watcher.end(started.id)).activity.status == "cancelled"

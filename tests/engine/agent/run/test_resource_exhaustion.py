@@ -19,7 +19,7 @@ GREEDY = f"{PYTHON} -c 'x = b\"x\" * 400_000_000; print(len(x))'"
 
 
 async def told_after(tmp_path: Path, command: str) -> str:
-    """What the model reads about a command; its task completes."""
+    """Return what the model reads about a command whose task completes."""
     replies = [Reply(calls=(Call("shell", {"command": command}),)), DONE]
     async with engine_parts(tmp_path, ModelServer(replies=replies)) as engine:
         ended = await engine.watcher.end((await engine.start()).id)
@@ -30,22 +30,23 @@ async def told_after(tmp_path: Path, command: str) -> str:
 @pytest.mark.usefixtures("bare_commands")
 async def test_command_killed_for_lack_of_memory_is_reported_as_such(tmp_path: Path) -> None:
     with little_memory(60) as members:
-        told = await told_after(tmp_path, f"echo $$ > {members} && exec {GREEDY}")
-    assert "400000000" not in told
+        output = await told_after(tmp_path, f"echo $$ > {members} && exec {GREEDY}")
+    assert "400000000" not in output
     assert (
-        "[killed by SIGKILL (9): from outside; that is also how the system ends a command when memory runs out]" in told
+        "[killed by SIGKILL (9): from outside; that is also how the system ends a command when memory runs out]"
+        in output
     )
 
 
 async def test_command_whose_child_is_killed_is_reported_as_such(tmp_path: Path) -> None:
-    told = await told_after(tmp_path, "bash -c 'kill -9 $$'; exit $?")
-    assert "[exit code 137: a program was killed by SIGKILL (9), from outside" in told
+    output = await told_after(tmp_path, "bash -c 'kill -9 $$'; exit $?")
+    assert "[exit code 137: a program was killed by SIGKILL (9), from outside" in output
 
 
 async def test_command_whose_allocation_fails_ends_with_its_own_error(tmp_path: Path) -> None:
-    told = await told_after(tmp_path, f"ulimit -v 200000; {GREEDY}")
-    assert "MemoryError" in told
-    assert "[exit code 1]" in told
+    output = await told_after(tmp_path, f"ulimit -v 200000; {GREEDY}")
+    assert "MemoryError" in output
+    assert "[exit code 1]" in output
 
 
 async def test_command_without_free_descriptors_fails_and_the_task_continues(tmp_path: Path) -> None:

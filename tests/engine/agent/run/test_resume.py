@@ -51,11 +51,11 @@ def results(engine: EngineParts) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("choice", "lines", "told"),
+    ("choice", "lines", "summaries"),
     [(RUN_AGAIN, 2, ["exit 0", "task complete"]), (SKIP, 1, ["skipped", "task complete"])],
 )
 async def test_command_with_unknown_outcome_is_run_again_or_skipped_as_the_user_decides(
-    tmp_path: Path, choice: str, lines: int, told: list[str]
+    tmp_path: Path, choice: str, lines: int, summaries: list[str]
 ) -> None:
     ran = tmp_path / "workspace" / "ran"
     command = f"echo x >> {ran}; test $(wc -l < {ran}) = 2 || sleep 60"
@@ -69,7 +69,7 @@ async def test_command_with_unknown_outcome_is_run_again_or_skipped_as_the_user_
         assert waiting.activity.ask_id == ask.id
         await answer(engine, ask, choice)
         assert (await engine.watcher.end(started.id)).activity.status == "completed"
-        assert (len(ran.read_text().splitlines()), results(engine)) == (lines, told)
+        assert (len(ran.read_text().splitlines()), results(engine)) == (lines, summaries)
         (request,) = engine.model.requests
         assert (request.messages[-1]["content"] == UNKNOWN_OUTCOME) == (choice == SKIP)
         assert await engine.services.database.asks.waiting() == ()
@@ -90,7 +90,7 @@ async def test_each_call_of_a_resumed_turn_has_one_record(tmp_path: Path) -> Non
         await engine.services.runner.resume(started.id)
         assert (await engine.watcher.end(started.id)).activity.status == "completed"
         executions = await engine.services.database.executions.of_task(started.id)
-    records = [(one.started.tool, one.started.tier) for one in executions]
+    records = [(execution.started.tool, execution.started.tier) for execution in executions]
     assert records == [
         ("todo", "free"),
         ("search_memory", "free"),
@@ -99,7 +99,9 @@ async def test_each_call_of_a_resumed_turn_has_one_record(tmp_path: Path) -> Non
         ("send_update", "free"),
         ("task_complete", "free"),
     ]
-    assert [one.started.tool for one in executions if one.finished is None] == ["shell"], "its outcome is unknown"
+    assert [execution.started.tool for execution in executions if execution.finished is None] == ["shell"], (
+        "its outcome is unknown"
+    )
 
 
 async def test_resumed_task_is_no_longer_shown_as_interrupted(tmp_path: Path) -> None:
@@ -107,8 +109,8 @@ async def test_resumed_task_is_no_longer_shown_as_interrupted(tmp_path: Path) ->
     started, port = await crash_in_command(tmp_path, tmp_path / "after", shell(f"touch {ran}; sleep 60"), ran)
     async with engine_parts(tmp_path / "after", ModelServer(replies=[DONE], port=port)) as engine:
         await engine.services.runner.resume(started.id)
-        found = await engine.services.database.tasks.get(started.id)
-        assert found is not None and found.activity.status != "interrupted"
+        stored_task = await engine.services.database.tasks.get(started.id)
+        assert stored_task is not None and stored_task.activity.status != "interrupted"
         await engine.services.runner.stop(started.id, "the test")
         await engine.watcher.end(started.id)
 

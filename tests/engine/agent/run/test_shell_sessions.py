@@ -13,8 +13,10 @@ from tests.support.processes import running, until
 
 
 def calling(**arguments: object) -> Reply:
-    made: JsonObject = {name: value for name, value in arguments.items() if isinstance(value, str | bool | float)}
-    return Reply(text="Calling.", calls=(Call("shell", made),))
+    call_arguments: JsonObject = {
+        name: value for name, value in arguments.items() if isinstance(value, str | bool | float)
+    }
+    return Reply(text="Calling.", calls=(Call("shell", call_arguments),))
 
 
 def told(engine: EngineParts, request: int) -> str:
@@ -70,10 +72,10 @@ async def test_a_person_who_stops_the_task_stops_its_background_commands(tmp_pat
         await engine.services.runner.stop(started.id, "Ada")
         task = await engine.watcher.end(started.id)
         await until(lambda: not running("4743") and not running("4744"))
-        found = engine.services.tools.sessions.find(task.conversation_id, BackgroundCommands)
-        assert found is not None
-        await until(lambda: found.commands()[0].ended_at is not None)
-        assert found.commands()[0].stopped_by == "Ada"
+        background = engine.services.tools.sessions.find(task.conversation_id, BackgroundCommands)
+        assert background is not None
+        await until(lambda: background.commands()[0].ended_at is not None)
+        assert background.commands()[0].stopped_by == "Ada"
 
 
 async def test_it_ends_when_its_conversation_is_closed(tmp_path: Path) -> None:

@@ -81,4 +81,4 @@ async def test_tasks_that_ask_the_same_about_skills_are_settled_by_one_answer(tm
         await engine.watcher.end(second.id)
         settled = await engine.services.database.asks.get(other.id)
         assert settled is not None and (settled.allowed, settled.settled_by) == (True, "rule")
-        assert all("How to release." in str(one.messages[0]["content"]) for one in engine.model.requests)
+        assert all("How to release." in str(request.messages[0]["content"]) for request in engine.model.requests)

@@ -46,11 +46,14 @@ async def test_creating_an_agent_opens_a_conversation_for_chats(tmp_path: Path) 
         agent = await engine.services.agents.create(AgentCreateParams(agent_id="mine", personality_id="coder"))
         assert (agent.id, agent.name, agent.head_id, agent.version) == ("mine", "Coder", None, 1)
         assert await engine.services.agents.create(AgentCreateParams(agent_id="mine")) == agent
-        said = await chat(engine, agent, "hello there", version=1)
-        assert (said.branched, said.task.options.mode, said.agent.id) == (False, "chat", "mine")
-        await engine.watcher.end(said.task.id)
+        chat_result = await chat(engine, agent, "hello there", version=1)
+        assert (chat_result.branched, chat_result.task.options.mode, chat_result.agent.id) == (False, "chat", "mine")
+        await engine.watcher.end(chat_result.task.id)
         message, reply = engine.watcher.nodes()
-        assert (said.position.conversation_id, said.position.node_id) == (agent.conversation_id, message.id)
+        assert (chat_result.position.conversation_id, chat_result.position.node_id) == (
+            agent.conversation_id,
+            message.id,
+        )
         assert (await engine.services.agents.get("mine")).head_id == reply.id
         conversation = await engine.services.database.conversations.get(agent.conversation_id)
         assert conversation is not None and conversation.title == "hello there"
@@ -67,8 +70,13 @@ async def test_second_agent_starts_at_the_head_of_the_first_under_another_name(t
         assert coder.head_id == first.head_id
         message = engine.watcher.nodes()[0]
         other = msgspec.structs.replace(where, node_id=message.id, name=" My  own ", model="scripted/x", color="red")
-        made = await engine.services.agents.create(other)
-        assert (made.name, made.head_id, made.model, made.color) == ("My own", message.id, "scripted/x", "red")
+        created = await engine.services.agents.create(other)
+        assert (created.name, created.head_id, created.model, created.color) == (
+            "My own",
+            message.id,
+            "scripted/x",
+            "red",
+        )
         for wrong in ("", "a@b", "x" * 61, "a\x00b"):
             with pytest.raises(InvalidParams, match="name"):
                 await engine.services.agents.create(msgspec.structs.replace(where, name=wrong))
@@ -93,9 +101,9 @@ async def test_two_simultaneous_chats_keep_both_replies_one_on_its_own_branch(tm
         results = await asyncio.gather(chat(engine, agent, "one", **seen), chat(engine, agent, "two", **seen))
         for result in results:
             await engine.watcher.end(result.task.id)
-        kept, beside = sorted(results, key=lambda result: result.branched)
-        assert (kept.branched, beside.branched) == (False, True)
-        assert (beside.agent.name, beside.agent.beside) == ("Assistant 2", agent.id)
+        main_chat, side_chat = sorted(results, key=lambda result: result.branched)
+        assert (main_chat.branched, side_chat.branched) == (False, True)
+        assert (side_chat.agent.name, side_chat.agent.beside) == ("Assistant 2", agent.id)
         for result in results:
             head = (await engine.services.agents.get(result.agent.id)).head_id
             assert await path(engine, head) == [
@@ -106,11 +114,13 @@ async def test_two_simultaneous_chats_keep_both_replies_one_on_its_own_branch(tm
             ]
             message = await engine.services.database.nodes.get(result.position.node_id or "")
             assert message is not None and message.parent_id == agent.head_id
-        told = [event.agent for event in engine.watcher.events if isinstance(event, AgentUpdate)]
-        assert any(one.beside == agent.id for one in told)
+        updated_agents = [event.agent for event in engine.watcher.events if isinstance(event, AgentUpdate)]
+        assert any(participant.beside == agent.id for participant in updated_agents)
         (notice,) = [b for n in engine.watcher.nodes() for b in n.blocks if isinstance(b, NoticeBlock)]
         assert "Assistant 2 answers here" in notice_text(notice)
-        (default,) = [one for one in await agents(engine, agent.conversation_id) if one.beside is None]
+        (default,) = [
+            participant for participant in await agents(engine, agent.conversation_id) if participant.beside is None
+        ]
         assert default.id == agent.id
 
 
@@ -144,7 +154,7 @@ async def test_ten_chats_at_once_are_ten_branches(tmp_path: Path) -> None:
         for result in results:
             assert (await engine.watcher.end(result.task.id)).outcome.summary == f"re: {result.task.request.prompt}"
         every = await agents(engine, agent.conversation_id)
-        assert len({one.name for one in every}) == len(every) == 10
+        assert len({participant.name for participant in every}) == len(every) == 10
         assert sum(result.branched for result in results) == 9
 
 

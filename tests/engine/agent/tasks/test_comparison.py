@@ -55,7 +55,7 @@ async def test_compared_models_answer_one_message_at_once_on_separate_branches(t
         first, *others = await engine.services.database.agents.list(asked.tasks[0].conversation_id)
         assert [agent.beside for agent in others] == [first.id, first.id]
         assert [agent.model for agent in others] == list(MODELS[1:])
-        sent = [[said["content"] for said in request.messages[1:]] for request in engine.model.requests]
+        sent = [[sent_message["content"] for sent_message in request.messages[1:]] for request in engine.model.requests]
         assert sent == [["Who are you?"]] * 3
 
 
@@ -89,7 +89,11 @@ async def test_comparison_in_an_existing_conversation_reads_its_messages(tmp_pat
         for task in asked.tasks:
             await engine.watcher.end(task.id)
         for request in engine.model.requests[1:]:
-            assert [said["content"] for said in request.messages[1:]] == ["Hello.", "I am test-model.", "Who are you?"]
+            assert [message["content"] for message in request.messages[1:]] == [
+                "Hello.",
+                "I am test-model.",
+                "Who are you?",
+            ]
 
 
 @pytest.mark.parametrize("models", [MODELS[:1], MODELS * 3])
@@ -111,16 +115,19 @@ async def test_branch_comparison_starts_at_the_common_ancestor(tmp_path: Path) -
         asked = await ask(engine, MODELS[:2])
         for task in asked.tasks:
             await engine.watcher.end(task.id)
-        _, one, two = engine.watcher.nodes()
-        told = await compare_branches(
-            ConversationCompareParams(a_node_id=one.id, b_node_id=two.id, limit=1), engine.services.database
+        _, first, second = engine.watcher.nodes()
+        comparison = await compare_branches(
+            ConversationCompareParams(a_node_id=first.id, b_node_id=second.id, limit=1), engine.services.database
         )
-        assert told.ancestor_id == asked.node_id
-        assert ([node.id for node in told.a.nodes], [node.id for node in told.b.nodes]) == ([one.id], [two.id])
-        assert [task.id for task in told.b.tasks] == [two.task_id]
-        assert (told.a.count, told.a.usage) == (1, one.usage)
+        assert comparison.ancestor_id == asked.node_id
+        assert ([node.id for node in comparison.a.nodes], [node.id for node in comparison.b.nodes]) == (
+            [first.id],
+            [second.id],
+        )
+        assert [task.id for task in comparison.b.tasks] == [second.task_id]
+        assert (comparison.a.count, comparison.a.usage) == (1, first.usage)
         above = await compare_branches(
-            ConversationCompareParams(a_node_id=asked.node_id, b_node_id=two.id), engine.services.database
+            ConversationCompareParams(a_node_id=asked.node_id, b_node_id=second.id), engine.services.database
         )
         assert (above.ancestor_id, above.a.count, above.b.count) == (asked.node_id, 0, 1)
 
@@ -129,12 +136,12 @@ async def test_comparison_of_unknown_or_foreign_nodes_is_refused(tmp_path: Path)
     async with engine_parts(tmp_path, by_name()) as engine:
         for _ in range(2):
             await engine.watcher.end((await engine.start("Hello.")).id)
-        one, _, other, _ = engine.watcher.nodes()
+        first, _, other, _ = engine.watcher.nodes()
         with pytest.raises(InvalidParams, match="different conversations"):
             await compare_branches(
-                ConversationCompareParams(a_node_id=one.id, b_node_id=other.id), engine.services.database
+                ConversationCompareParams(a_node_id=first.id, b_node_id=other.id), engine.services.database
             )
         with pytest.raises(NotFound):
             await compare_branches(
-                ConversationCompareParams(a_node_id=one.id, b_node_id="none"), engine.services.database
+                ConversationCompareParams(a_node_id=first.id, b_node_id="none"), engine.services.database
             )

@@ -43,9 +43,9 @@ async def changed(engine: EngineParts, params: ConversationChangeParams) -> Conv
 
 async def stored(engine: EngineParts, conversation_id: str) -> Conversation:
     await engine.services.log.flush()
-    found = await engine.services.database.conversations.get(conversation_id)
-    assert found is not None
-    return found
+    record = await engine.services.database.conversations.get(conversation_id)
+    assert record is not None
+    return record
 
 
 @on_both
@@ -66,7 +66,7 @@ async def test_changes_of_different_fields_at_once_all_hold(tmp_path: Path, gap:
             ConversationChangeParams(conversation_id=conversation_id, approve="edits"),
         )
         keep = [ConversationChangeParams(conversation_id=conversation_id, keep_node_id=node_id) for node_id in NODES]
-        order = [one for pair in zip(keep, different * 5, strict=False) for one in pair]
+        order = [conversation_change for pair in zip(keep, different * 5, strict=False) for conversation_change in pair]
         calls: list[asyncio.Task[Conversation]] = []
         for params in order:
             calls.append(asyncio.create_task(changed(engine, params)))
@@ -97,12 +97,12 @@ async def test_a_task_that_starts_and_an_agent_that_leaves_take_no_change_back(t
         )
         changes = [ConversationChangeParams(conversation_id=conversation_id, keep_node_id=node_id) for node_id in NODES]
         await asyncio.gather(
-            *(changed(engine, one) for one in changes[:20]),
+            *(changed(engine, conversation_change) for conversation_change in changes[:20]),
             engine.start("more", conversation_id=conversation_id, approve=None, network="on"),
-            *(changed(engine, one) for one in changes[20:30]),
+            *(changed(engine, conversation_change) for conversation_change in changes[20:30]),
             engine.services.agents.delete(leaving.id),
             engine.services.runner.modes.change(conversation_id, "edits", "me", attended=True),
-            *(changed(engine, one) for one in changes[30:]),
+            *(changed(engine, conversation_change) for conversation_change in changes[30:]),
             changed(engine, ConversationChangeParams(conversation_id=conversation_id, title="Renamed")),
         )
         now = await stored(engine, conversation_id)
@@ -128,4 +128,8 @@ async def test_a_refused_change_changes_nothing_and_blocks_nobody(tmp_path: Path
         await asyncio.sleep(0)
         waiting.cancel()
         await asyncio.wait({waiting})
-        assert await changes.change(conversation_id, lambda one: one) == before == await stored(engine, conversation_id)
+        assert (
+            await changes.change(conversation_id, lambda conversation: conversation)
+            == before
+            == await stored(engine, conversation_id)
+        )

@@ -55,9 +55,9 @@ async def test_a_task_sets_the_personality_of_its_agent_from_then_on(tmp_path: P
         assert "code" in str(tools) and "'shell'" not in str(tools)
         assert second.request.thinking_level == "low"
         (agent,) = await engine.services.database.agents.list(first.conversation_id)
-        told = [event.agent for event in engine.watcher.events if isinstance(event, AgentUpdate)]
+        updated_agents = [event.agent for event in engine.watcher.events if isinstance(event, AgentUpdate)]
         assert (agent.personality_id, agent.name, agent.color) == ("pirate", "Pirate", PIRATE.color)
-        assert told[-1] == agent
+        assert updated_agents[-1] == agent
         third = await engine.start("and again", conversation_id=first.conversation_id)
         await engine.watcher.end(third.id)
         assert (await prompt_and_tools(engine))[0].startswith("Talk like a pirate.")
@@ -98,8 +98,8 @@ async def test_refused_temperature_is_left_out_with_a_notice(tmp_path: Path) -> 
         assert (ended.activity.status, ended.outcome.summary, ended.progress.step_count) == ("completed", "Hello.", 1)
         assert [request.body.get("temperature") for request in engine.model.requests] == [0.2, None]
         notices = [block for node in engine.watcher.nodes() for block in node.blocks if isinstance(block, NoticeBlock)]
-        told = [(notice.kind, "temperature 0.2 was not sent" in notice_text(notice)) for notice in notices]
-        assert told == [("model", True)]
+        seen_notices = [(notice.kind, "temperature 0.2 was not sent" in notice_text(notice)) for notice in notices]
+        assert seen_notices == [("model", True)]
 
 
 def test_builtin_personalities_have_different_colours() -> None:

@@ -29,17 +29,17 @@ def speaking(speech: Speech, port: int = 0) -> ModelServer:
 
 
 def _name(request: ReceivedRequest) -> str:
-    told = str(request.messages[0]["content"]).partition("## Who else is here")[2]
-    return told.partition("You are ")[2].partition(".")[0]
+    introduction = str(request.messages[0]["content"]).partition("## Who else is here")[2]
+    return introduction.partition("You are ")[2].partition(".")[0]
 
 
 async def company(engine: EngineParts, rule: TurnTaking) -> tuple[Agent, Agent, Agent]:
     """Anna, Coder and Writer, at the same node of a new conversation."""
     roster = engine.services.agents
     anna = await roster.create(AgentCreateParams(name="Anna"))
-    place = AgentCreateParams(conversation_id=anna.conversation_id)
-    coder = await roster.create(msgspec.structs.replace(place, personality_id="coder"))
-    writer = await roster.create(msgspec.structs.replace(place, personality_id="writer"))
+    create_params = AgentCreateParams(conversation_id=anna.conversation_id)
+    coder = await roster.create(msgspec.structs.replace(create_params, personality_id="coder"))
+    writer = await roster.create(msgspec.structs.replace(create_params, personality_id="writer"))
     conversation = await engine.services.database.conversations.get(anna.conversation_id)
     assert isinstance(conversation, Conversation)
     moderator = {"Anna": anna.id, "Coder": coder.id}.get(rule.moderator_id or "")
@@ -57,7 +57,7 @@ async def spoken(engine: EngineParts, prompt: str, conversation_id: str) -> list
     started = await engine.start(prompt, conversation_id=conversation_id, mode="chat")
     await engine.watcher.end(started.id)
     await quiet(engine)
-    names = {one.id: one.name for one in await engine.services.database.agents.list(conversation_id)}
+    names = {agent.id: agent.name for agent in await engine.services.database.agents.list(conversation_id)}
     assert len(engine.watcher.events) > before
     tasks = await engine.services.database.tasks.of_conversation(conversation_id)
     return [names[task.agent_id] for task in reversed(tasks) if task.started_at >= started.started_at]
@@ -65,7 +65,7 @@ async def spoken(engine: EngineParts, prompt: str, conversation_id: str) -> list
 
 async def quiet(engine: EngineParts) -> None:
     """Wait until no task runs and none is about to start."""
-    while at_work := [one for one in asyncio.all_tasks() if one.get_name().startswith("task task_")]:
+    while at_work := [task for task in asyncio.all_tasks() if task.get_name().startswith("task task_")]:
         await asyncio.wait(at_work)
     assert engine.services.runner.running.shown() == ()
 
@@ -75,17 +75,19 @@ def notices(engine: EngineParts) -> list[str]:
 
 
 def said(request: ReceivedRequest) -> list[tuple[str, str]]:
-    return [(str(one["role"]), str(one["content"])) for one in request.messages if one["role"] != "system"]
+    return [
+        (str(message["role"]), str(message["content"])) for message in request.messages if message["role"] != "system"
+    ]
 
 
 async def test_message_goes_to_the_agent_it_names_and_agents_at_the_same_head_follow(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, speaking(lambda name, request: Reply(text=f"{name} here"))) as engine:
         anna, coder, writer = await company(engine, TurnTaking())
-        place = anna.conversation_id
-        assert await spoken(engine, "hello", place) == ["Anna"]
-        assert await spoken(engine, "@Coder and you?", place) == ["Coder"]
-        assert await spoken(engine, "still there?", place) == ["Coder"]
-        heads = {one.head_id for one in await engine.services.database.agents.list(place)}
+        conversation_id = anna.conversation_id
+        assert await spoken(engine, "hello", conversation_id) == ["Anna"]
+        assert await spoken(engine, "@Coder and you?", conversation_id) == ["Coder"]
+        assert await spoken(engine, "still there?", conversation_id) == ["Coder"]
+        heads = {agent.head_id for agent in await engine.services.database.agents.list(conversation_id)}
         assert heads == {engine.watcher.nodes()[-1].id}
         assert said(engine.model.requests[-1]) == [
             ("user", "hello\n\n[Anna]: Anna here\n\n@Coder and you?"),
@@ -104,7 +106,7 @@ async def test_agents_that_name_each_other_take_turns_until_the_limit(tmp_path: 
         assert await spoken(engine, "talk", anna.conversation_id) == ["Anna", "Coder", "Anna"]
         (limit,) = notices(engine)
         assert limit.startswith("The limit of 3 replies in a row is reached.")
-        heads = {one.head_id for one in await engine.services.database.agents.list(anna.conversation_id)}
+        heads = {agent.head_id for agent in await engine.services.database.agents.list(anna.conversation_id)}
         assert heads == {engine.watcher.nodes()[-1].id}
         assert await spoken(engine, "@Writer you", anna.conversation_id) == ["Writer", "Anna", "Coder"]
 
@@ -113,8 +115,8 @@ async def test_in_round_robin_each_agent_speaks_once(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, speaking(lambda name, request: Reply(text=name.upper()))) as engine:
         anna, *_ = await company(engine, TurnTaking(rule="round_robin"))
         assert await spoken(engine, "what do you think?", anna.conversation_id) == ["Anna", "Coder", "Writer"]
-        told = "what do you think?\n\n[Anna]: ANNA\n\n[Coder]: CODER"
-        assert said(engine.model.requests[-1]) == [("user", told)]
+        expected_text = "what do you think?\n\n[Anna]: ANNA\n\n[Coder]: CODER"
+        assert said(engine.model.requests[-1]) == [("user", expected_text)]
         assert await spoken(engine, "@Writer, @Anna?", anna.conversation_id) == ["Writer", "Anna"]
         assert notices(engine) == []
 
@@ -183,29 +185,35 @@ async def test_message_to_another_agent_ends_the_round(tmp_path: Path) -> None:
         await quiet(engine)
         tasks = await engine.services.database.tasks.of_conversation(anna.conversation_id)
         assert {task.id for task in tasks} == {first.id, second.id}
-        heads = {one.name: one.head_id for one in await engine.services.database.agents.list(anna.conversation_id)}
+        heads = {
+            agent.name: agent.head_id for agent in await engine.services.database.agents.list(anna.conversation_id)
+        }
         assert heads["Anna"] != heads["Writer"]
 
 
 async def test_engine_in_shutdown_does_not_start_the_next_speaker(tmp_path: Path) -> None:
     gate = asyncio.Event()
-    place = ""
+    conversation_id = ""
 
     def speech(name: str, request: ReceivedRequest) -> Reply:
         return Reply(text=name, gate=gate)
 
     async with engine_parts(tmp_path, speaking(speech)) as engine:
         anna, *_ = await company(engine, TurnTaking(rule="round_robin"))
-        place = anna.conversation_id
-        await engine.start("go", conversation_id=place, mode="chat")
+        conversation_id = anna.conversation_id
+        await engine.start("go", conversation_id=conversation_id, mode="chat")
         await engine.model.request(0)
         engine.services.locks.close()
         gate.set()
         await quiet(engine)
     async with engine_parts(tmp_path, speaking(speech)) as engine:
-        (task,) = await engine.services.database.tasks.of_conversation(place)
+        (task,) = await engine.services.database.tasks.of_conversation(conversation_id)
         assert task.activity.status == "completed"
-        (agent,) = [one for one in await engine.services.database.agents.list(place) if one.id == task.agent_id]
+        (agent,) = [
+            candidate
+            for candidate in await engine.services.database.agents.list(conversation_id)
+            if candidate.id == task.agent_id
+        ]
         nodes = await engine.services.database.nodes.path(agent.head_id or "")
         (notice,) = nodes[-1].blocks
         assert isinstance(notice, NoticeBlock)
@@ -240,7 +248,7 @@ async def test_round_of_a_killed_engine_continues_with_the_resumed_task(tmp_path
 
 
 async def test_engine_messages_within_a_task_start_no_new_round(tmp_path: Path) -> None:
-    """In `task` mode the engine sends a message after a reply that does not complete the task."""
+    """A task in `task` mode gets a message of the engine after each reply that does not complete it."""
     done = Reply(calls=(Call("task_complete", {"summary": "done"}),))
 
     def speech(name: str, request: ReceivedRequest) -> Reply:
@@ -270,9 +278,9 @@ async def test_agents_follow_a_long_task_to_its_end(tmp_path: Path) -> None:
         await engine.watcher.end(started.id)
         await quiet(engine)
         tasks = await engine.services.database.tasks.of_conversation(anna.conversation_id)
-        names = {one.id: one.name for one in await engine.services.database.agents.list(anna.conversation_id)}
+        names = {agent.id: agent.name for agent in await engine.services.database.agents.list(anna.conversation_id)}
         assert [names[task.agent_id] for task in reversed(tasks)] == ["Anna", "Coder"]
-        heads = {one.head_id for one in await engine.services.database.agents.list(anna.conversation_id)}
+        heads = {agent.head_id for agent in await engine.services.database.agents.list(anna.conversation_id)}
         assert heads == {engine.watcher.nodes()[-1].id}
 
 
@@ -318,5 +326,5 @@ async def test_removed_agents_are_skipped_and_a_round_without_its_moderator_foll
         await quiet(engine)
         conversation = await engine.services.database.conversations.get(anna.conversation_id)
         assert conversation is not None and conversation.turn_taking == TurnTaking(limit=4)
-        assert [one.name for one in conversation.former] == ["Coder"]
+        assert [former_agent.name for former_agent in conversation.former] == ["Coder"]
         assert await spoken(engine, "@Coder? @Writer?", anna.conversation_id) == ["Writer"]

@@ -118,8 +118,8 @@ async def test_steering_opens_the_next_turn_and_a_follow_up_comes_after_the_work
         await engine.say(started.id, "rather that")
         gate.set()
         assert (await engine.watcher.end(started.id)).outcome.summary == "Followed."
-        said = [node.blocks for node in engine.watcher.nodes() if node.role == "user"]
-        assert said == [(TextBlock(text=text),) for text in ("go", "rather that", "and then this")]
+        user_blocks = [node.blocks for node in engine.watcher.nodes() if node.role == "user"]
+        assert user_blocks == [(TextBlock(text=text),) for text in ("go", "rather that", "and then this")]
         with pytest.raises(IllegalMove):
             await engine.say(started.id, "too late")
 
@@ -154,8 +154,8 @@ async def test_task_mode_nudges_the_model_until_it_reports_completion(tmp_path: 
     async with engine_parts(tmp_path, ModelServer(turns=[Reply(text="Thinking."), DONE])) as engine:
         task = await engine.watcher.end((await engine.start(mode="task")).id)
         assert (task.activity.status, task.outcome.summary, task.progress.step_count) == ("completed", "all done", 2)
-        said = [(node.author, node.is_from_person) for node in engine.watcher.nodes() if node.role == "user"]
-        assert said == [("user", True), ("engine", False)]
+        authors = [(node.author, node.is_from_person) for node in engine.watcher.nodes() if node.role == "user"]
+        assert authors == [("user", True), ("engine", False)]
 
 
 async def test_retry_after_a_nudge_uses_the_user_message_as_its_prompt(tmp_path: Path) -> None:
@@ -200,8 +200,8 @@ async def test_a_second_task_of_the_conversation_reads_the_first(tmp_path: Path)
         first = await engine.watcher.end((await engine.start("Remember seven.")).id)
         second = await engine.start("What did I say?", conversation_id=first.conversation_id)
         await engine.watcher.end(second.id)
-        said = [message["content"] for message in engine.model.requests[1].messages if message["role"] != "system"]
-        assert said == ["Remember seven.", "Noted.", "What did I say?"]
+        contents = [message["content"] for message in engine.model.requests[1].messages if message["role"] != "system"]
+        assert contents == ["Remember seven.", "Noted.", "What did I say?"]
 
 
 async def test_an_agent_runs_one_task_at_a_time(tmp_path: Path) -> None:

@@ -51,16 +51,18 @@ async def test_sub_agents_work_at_once_and_their_reports_go_to_the_task(tmp_path
     server = ModelServer(answer=answer(replies))
     async with engine_parts(tmp_path, server) as engine:
         task = await engine.start()
-        await child(engine, task, "b", lambda one: one.progress.step_count == 2)
+        await child(engine, task, "b", lambda state: state.progress.step_count == 2)
         assert children(engine, task)["a"].outcome.ended_at is None
         gates["b"].set()
-        await child(engine, task, "b", lambda one: one.outcome.ended_at is not None)
+        await child(engine, task, "b", lambda state: state.outcome.ended_at is not None)
         gates["a"].set()
         ended = await engine.watcher.end(task.id)
         below = children(engine, task)
         assert (ended.activity.status, ended.progress.step_count, ended.progress.delegated_turns) == ("completed", 2, 3)
         assert (ended.total_usage.input_tokens, ended.progress.usage.input_tokens) == (500, 200)
-        assert [(one.origin.depth, one.activity.status, one.outcome.summary) for one in (below["a"], below["b"])] == [
+        assert [
+            (state.origin.depth, state.activity.status, state.outcome.summary) for state in (below["a"], below["b"])
+        ] == [
             (1, "completed", "Report of a."),
             (1, "completed", "Report of b."),
         ]
@@ -78,12 +80,12 @@ async def test_stop_of_the_task_stops_all_below_and_waits_for_them(tmp_path: Pat
     replies = {"go": [order("a")], "Do a.": [order("b")], "Do b.": [shell("sleep 60")]}
     async with engine_parts(tmp_path, ModelServer(answer=answer(replies))) as engine:
         task = await engine.start()
-        first = await child(engine, task, "a", lambda one: one.activity.current_tool == "task")
-        second = await child(engine, first, "b", lambda one: one.activity.current_tool == "shell")
+        first = await child(engine, task, "a", lambda state: state.activity.current_tool == "task")
+        second = await child(engine, first, "b", lambda state: state.activity.current_tool == "shell")
         await engine.services.runner.stop(task.id, "me")
         ended = await engine.watcher.end(task.id)
         states = (children(engine, task)["a"], children(engine, first)["b"], ended)
-        assert [one.activity.status for one in states] == ["cancelled"] * 3
+        assert [state.activity.status for state in states] == ["cancelled"] * 3
         assert second.origin.depth == 2
         assert engine.services.runner.running.shown() == ()
 
@@ -92,10 +94,10 @@ async def test_sub_agent_stopped_alone_reports_so_and_the_task_goes_on(tmp_path:
     replies = {"go": [order("a"), DONE], "Do a.": [shell("sleep 60")]}
     async with engine_parts(tmp_path, ModelServer(answer=answer(replies))) as engine:
         task = await engine.start()
-        below = await child(engine, task, "a", lambda one: one.activity.current_tool == "shell")
+        below = await child(engine, task, "a", lambda state: state.activity.current_tool == "shell")
         await engine.services.runner.stop(below.id, "me")
         assert (await engine.watcher.end(task.id)).activity.status == "completed"
-        report = next(one for one in results(engine.watcher.nodes()) if one.tool == "task")
+        report = next(result for result in results(engine.watcher.nodes()) if result.tool == "task")
         assert report.is_error and report.text.startswith("The person stopped this sub-agent")
         assert report.summary == "stopped by you"
 
@@ -123,13 +125,13 @@ async def test_deepest_sub_agents_have_no_tool_to_start_others(tmp_path: Path) -
     server = ModelServer(answer=answer(replies))
     async with engine_parts(tmp_path, server) as engine:
         assert (await engine.watcher.end((await engine.start()).id)).activity.status == "completed"
-        refused = next(one for one in results(engine.watcher.nodes()) if one.is_error)
+        refused = next(result for result in results(engine.watcher.nodes()) if result.is_error)
         assert refused.text.startswith("Tool task not found")
 
 
 def offered(engine: EngineParts, prompt: str) -> set[str]:
     """The tools of the first request with this prompt."""
-    return set(next(one for one in engine.model.requests if told(one) == prompt).offered)
+    return set(next(request for request in engine.model.requests if told(request) == prompt).offered)
 
 
 async def test_sub_agent_never_has_a_tool_that_its_caller_has_not(tmp_path: Path) -> None:
@@ -148,7 +150,7 @@ async def test_sub_agent_never_has_a_tool_that_its_caller_has_not(tmp_path: Path
         await engine.services.log.flush()
         task = await engine.start(personality_id="worker")
         assert (await engine.watcher.end(task.id)).activity.status == "completed"
-        refused = next(one for one in results(engine.watcher.nodes()) if one.is_error)
+        refused = next(result for result in results(engine.watcher.nodes()) if result.is_error)
         assert refused.text == "None of these tools may be used here: shell."
         assert {"shell", "task", "search_memory"} <= offered(engine, "go")
         for prompt in ("Do a.", "Do b."):
@@ -167,8 +169,8 @@ async def test_resumed_task_takes_up_its_sub_agents_again(tmp_path: Path) -> Non
     later.mkdir()
     async with engine_parts(tmp_path, ModelServer(answer=answer(replies))) as engine:
         task = await engine.start(api_key=None)
-        await child(engine, task, "a", lambda one: one.outcome.ended_at is not None)
-        await child(engine, task, "b", lambda one: one.progress.step_count == 2)
+        await child(engine, task, "a", lambda state: state.outcome.ended_at is not None)
+        await child(engine, task, "b", lambda state: state.progress.step_count == 2)
         await engine.services.log.flush()
         port = crash(engine, later)
         await engine.services.runner.stop(task.id, "me")
@@ -177,13 +179,13 @@ async def test_resumed_task_takes_up_its_sub_agents_again(tmp_path: Path) -> Non
     server = ModelServer(answer=answer(replies), port=port)
     async with engine_parts(later, server) as engine:
         stored = await engine.services.database.tasks.active()
-        assert {one.activity.status for one in stored} == {"interrupted"} and len(stored) == 2
+        assert {state.activity.status for state in stored} == {"interrupted"} and len(stored) == 2
         await engine.services.runner.resume(task.id)
         ended = await engine.watcher.end(task.id)
         assert ended.activity.status == "completed", ended.outcome.error
         every = await engine.services.database.tasks.of_conversation(task.conversation_id)
-        assert len(every) == 3 and {one.activity.status for one in every} == {"completed"}
-        reports = [one.text for one in results(engine.watcher.nodes()) if one.tool == "task"]
+        assert len(every) == 3 and {state.activity.status for state in every} == {"completed"}
+        reports = [result.text for result in results(engine.watcher.nodes()) if result.tool == "task"]
         assert reports == ["Report of a.", "Report of b."]
         assert ended.progress.delegated_turns == 3
 
@@ -194,7 +196,7 @@ async def test_stop_of_an_interrupted_task_ends_its_sub_agents(tmp_path: Path) -
     later.mkdir()
     async with engine_parts(tmp_path, ModelServer(answer=answer(replies))) as engine:
         task = await engine.start()
-        await child(engine, task, "a", lambda one: one.progress.step_count == 1)
+        await child(engine, task, "a", lambda state: state.progress.step_count == 1)
         await engine.services.log.flush()
         crash(engine, later)
         await engine.services.runner.stop(task.id, "me")
@@ -212,10 +214,10 @@ async def test_pause_of_a_task_pauses_its_sub_agents(tmp_path: Path) -> None:
     }
     async with engine_parts(tmp_path, ModelServer(answer=answer(replies))) as engine:
         task = await engine.start()
-        await child(engine, task, "a", lambda one: one.progress.step_count == 1)
+        await child(engine, task, "a", lambda state: state.progress.step_count == 1)
         await engine.services.runner.pause(task.id)
         gate.set()
-        await child(engine, task, "a", lambda one: one.activity.status == "paused")
+        await child(engine, task, "a", lambda state: state.activity.status == "paused")
         await engine.services.runner.resume(task.id)
         assert (await engine.watcher.end(task.id)).activity.status == "completed"
 
@@ -224,14 +226,14 @@ async def test_stop_of_a_task_whose_sub_agent_waits_for_an_approval_settles_the_
     replies = {"go": [order("a")], "Do a.": [order("b")], "Do b.": [shell("touch made")]}
     async with engine_parts(tmp_path, ModelServer(answer=answer(replies))) as engine:
         task = await engine.start(approve="ask")
-        first = await child(engine, task, "a", lambda one: one.activity.current_tool == "task")
-        second = await child(engine, first, "b", lambda one: one.activity.status == "waiting_user")
+        first = await child(engine, task, "a", lambda state: state.activity.current_tool == "task")
+        second = await child(engine, first, "b", lambda state: state.activity.status == "waiting_user")
         ask = await engine.watcher.ask(second.id)
         assert (ask.conversation_id, ask.task_id) == (task.conversation_id, second.id)
         await engine.services.runner.stop(task.id, "me")
         await engine.watcher.end(task.id)
         every = await engine.services.database.tasks.of_conversation(task.conversation_id)
-        assert {one.activity.status for one in every} == {"cancelled"}
+        assert {state.activity.status for state in every} == {"cancelled"}
         await engine.services.log.flush()
         (stored,) = await engine.services.database.asks.page(task_ids=(second.id,))
         assert stored.status == "cancelled"
@@ -245,13 +247,13 @@ async def test_limit_that_sub_agents_reach_is_asked_about_once_by_the_task_at_th
         task = await engine.start(max_turns=6, approve="edits", attended=True)
         ask = await engine.watcher.ask(task.id)
         below = children(engine, task)
-        assert ask.kind == "limit" and all(one.outcome.ended_at is not None for one in below.values())
+        assert ask.kind == "limit" and all(state.outcome.ended_at is not None for state in below.values())
         await engine.services.asks.answer(AskAnswerParams(ask_id=ask.id, allow=True), "me")
         ended = await engine.watcher.end(task.id)
         assert ended.activity.status == "completed"
-        assert [one.outcome.stop_reason for one in below.values()] == ["iteration_limit"] * 2
+        assert [state.outcome.stop_reason for state in below.values()] == ["iteration_limit"] * 2
         assert ended.progress.step_count == 2 and ended.progress.delegated_turns == sum(
-            one.progress.step_count for one in below.values()
+            state.progress.step_count for state in below.values()
         )
 
 

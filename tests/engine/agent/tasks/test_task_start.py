@@ -16,10 +16,10 @@ from tests.support.model_server import Call, ModelServer, Reply
 
 
 def params(engine: EngineParts, **changes: str | float) -> TaskStartParams:
-    given = TaskStartParams(
+    defaults = TaskStartParams(
         prompt="go", model="openai_compatible/test-model", api_base=engine.model.url, workspace=str(engine.workspace)
     )
-    return msgspec.structs.replace(given, **changes)
+    return msgspec.structs.replace(defaults, **changes)
 
 
 async def test_task_in_a_missing_workspace_is_refused_with_a_reason(tmp_path: Path) -> None:
@@ -40,12 +40,14 @@ async def test_model_is_told_when_the_workspace_disappears_during_a_task(tmp_pat
 
 async def test_a_chosen_thinking_level_that_is_not_sent_is_said_once(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(answer=lambda _: Reply(text="Hello."))) as engine:
-        place: str | None = None
+        conversation_id: str | None = None
         for level in ("high", "high", "low"):
-            given = msgspec.structs.replace(params(engine, thinking_level=level), conversation_id=place, mode="chat")
-            given = msgspec.structs.replace(given, workspace=None) if place else given
-            task = await engine.services.runner.start(given)
-            place = task.conversation_id
+            start_params = msgspec.structs.replace(
+                params(engine, thinking_level=level), conversation_id=conversation_id, mode="chat"
+            )
+            start_params = msgspec.structs.replace(start_params, workspace=None) if conversation_id else start_params
+            task = await engine.services.runner.start(start_params)
+            conversation_id = task.conversation_id
             await engine.watcher.end(task.id)
         assert notices(engine) == [
             f"The thinking level “{level}” was not sent: how openai_compatible/test-model takes it is unknown. "
@@ -108,10 +110,10 @@ async def test_default_address_is_used_only_for_models_of_unknown_providers(tmp_
         engine.services.settings.set("default_api_base", engine.model.url)
         workspace, runner = str(engine.workspace), engine.services.runner
         own = await runner.start(TaskStartParams(prompt="go", workspace=workspace, model="openai_compatible/x"))
-        known = await runner.start(TaskStartParams(prompt="go", workspace=workspace, model="scripted/note"))
-        assert (own.request.api_base, known.request.api_base) == (engine.model.url, None)
-        await runner.stop(known.id, "me")
-        for task in (own, known):
+        scripted_task = await runner.start(TaskStartParams(prompt="go", workspace=workspace, model="scripted/note"))
+        assert (own.request.api_base, scripted_task.request.api_base) == (engine.model.url, None)
+        await runner.stop(scripted_task.id, "me")
+        for task in (own, scripted_task):
             await engine.watcher.end(task.id)
 
 

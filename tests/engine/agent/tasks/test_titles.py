@@ -31,8 +31,8 @@ def is_for_title(request: ReceivedRequest) -> bool:
 
 
 def asked_for_titles(engine: EngineParts) -> list[str]:
-    """What the model for titles was sent."""
-    return [str(one.messages[-1]["content"]) for one in engine.model.requests if is_for_title(one)]
+    """Return the prompts of the requests for a title."""
+    return [str(request.messages[-1]["content"]) for request in engine.model.requests if is_for_title(request)]
 
 
 def configure(engine: EngineParts, model: str = TITLES) -> None:
@@ -42,9 +42,9 @@ def configure(engine: EngineParts, model: str = TITLES) -> None:
 
 async def conversation(engine: EngineParts, conversation_id: str) -> Conversation:
     await engine.services.log.flush()
-    found = await engine.services.database.conversations.get(conversation_id)
-    assert found is not None
-    return found
+    stored = await engine.services.database.conversations.get(conversation_id)
+    assert stored is not None
+    return stored
 
 
 def titles(engine: EngineParts) -> list[str]:

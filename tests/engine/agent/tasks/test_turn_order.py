@@ -43,7 +43,7 @@ ALL = (ANNA, CODER, CODER_2)
     ],
 )
 def test_mentioned_agents_are_found_in_a_text(text: str, names: list[str]) -> None:
-    assert [one.name for one in mentioned(text, ALL)] == names
+    assert [mention.name for mention in mentioned(text, ALL)] == names
 
 
 def test_names_with_regex_characters_are_found() -> None:
@@ -54,9 +54,9 @@ def test_names_with_regex_characters_are_found() -> None:
 
 @pytest.mark.parametrize("name", ["Größe Straße", "李 明", "🦊 Fox", "İstanbul", "Jose\u0301", "Dr. Who?", "[x]:"])
 def test_names_in_any_script_are_found(name: str) -> None:
-    one = agent(name)
+    named_agent = agent(name)
     for written in (name, name.upper(), unicodedata.normalize("NFC", name), unicodedata.normalize("NFD", name)):
-        assert mentioned(f"@{written}, you", (ANNA, one)) == (one,), written
+        assert mentioned(f"@{written}, you", (ANNA, named_agent)) == (named_agent,), written
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,8 @@ async def test_undecodable_file_names_are_quoted_so_that_they_can_be_read(tmp_pa
         make_odd_file(engine.workspace)
         assert (await engine.watcher.end((await engine.start()).id)).activity.status == "completed"
         blocks = [block for node in engine.watcher.nodes() for block in node.blocks]
-        listed, found, _ = [block.text for block in blocks if isinstance(block, ToolResultBlock)]
-        assert (listed, found) == (r'"\377.txt"', r'"\377.txt":1: a needle')
+        listed, matches, _ = [block.text for block in blocks if isinstance(block, ToolResultBlock)]
+        assert (listed, matches) == (r'"\377.txt"', r'"\377.txt":1: a needle')
 
 
 async def test_odd_arguments_are_reported_to_the_model_and_the_task_continues(tmp_path: Path) -> None:

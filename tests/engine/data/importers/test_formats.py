@@ -96,17 +96,17 @@ CASES: tuple[Case, ...] = (
 )
 
 
-async def taken(one: Home, path: Path) -> tuple[DataImportResult, list[tuple[str, str]]]:
+async def taken(data_home: Home, path: Path) -> tuple[DataImportResult, list[tuple[str, str]]]:
     """The result, and title and outline of each conversation."""
-    done = await one.take(path)
-    found = (await one.database.conversations.page()).conversations
-    shown = [(each.title, outline(await every_node(one, each.id))) for each in found]
-    return done, shown
+    done = await data_home.take(path)
+    conversations = (await data_home.database.conversations.page()).conversations
+    outlines = [(each.title, outline(await every_node(data_home, each.id))) for each in conversations]
+    return done, outlines
 
 
-async def every_node(one: Home, conversation_id: str) -> tuple[Node, ...]:
-    links = await one.database.nodes.links(conversation_id)
-    return await one.database.nodes.several([node_id for node_id, _ in links])
+async def every_node(data_home: Home, conversation_id: str) -> tuple[Node, ...]:
+    links = await data_home.database.nodes.links(conversation_id)
+    return await data_home.database.nodes.several([node_id for node_id, _ in links])
 
 
 def outline(nodes: Sequence[Node], parent_id: str | None = None, depth: int = 0) -> str:
@@ -141,32 +141,34 @@ def shown(block: Block) -> str:
 async def test_complete_conversation_tree_is_imported(
     tmp_path: Path, name: str, program: str, title: str, expected: str, left: dict[str, int | None]
 ) -> None:
-    async with home(tmp_path / "home") as one:
-        done, found = await taken(one, FILES / name)
+    async with home(tmp_path / "home") as data_home:
+        done, outlines = await taken(data_home, FILES / name)
         assert done.source == program
-        assert dict(found)[title] == expected
-        counted = {one.kind: one.count for one in done.left}
+        assert dict(outlines)[title] == expected
+        counted = {entry.kind: entry.count for entry in done.left}
         assert {kind: counted.get(kind) for kind in left} == left
-        again = await one.take(FILES / name)
+        again = await data_home.take(FILES / name)
         assert (again.conversations, again.present) == (0, done.conversations)
 
 
 async def test_imported_conversation_can_be_continued(tmp_path: Path) -> None:
-    async with home(tmp_path / "home") as one:
-        await one.take(FILES / "chatgpt.json")
-        pixels = next(c for c in (await one.database.conversations.page()).conversations if c.title == "Red pixels")
-        (agent,) = await one.database.agents.list(pixels.id)
-        branch = await one.database.nodes.path(agent.head_id or "")
+    async with home(tmp_path / "home") as data_home:
+        await data_home.take(FILES / "chatgpt.json")
+        pixels = next(
+            c for c in (await data_home.database.conversations.page()).conversations if c.title == "Red pixels"
+        )
+        (agent,) = await data_home.database.agents.list(pixels.id)
+        branch = await data_home.database.nodes.path(agent.head_id or "")
         assert outline(branch[-1:], branch[-1].parent_id) == "\nassistant gpt-5: There is **one**.\n"
-        assert (agent.name, pixels.workspace) == ("ChatGPT", str(one.paths.workspaces / pixels.id))
-        assert [folder.name for folder in one.paths.workspaces.iterdir() if folder.name == pixels.id]
+        assert (agent.name, pixels.workspace) == ("ChatGPT", str(data_home.paths.workspaces / pixels.id))
+        assert [folder.name for folder in data_home.paths.workspaces.iterdir() if folder.name == pixels.id]
         assert (branch[0].created_at.timestamp(), pixels.updated_at.timestamp()) == (1767225600.5, 1767225700.0)
-        assert [hit.node_id for hit in await one.database.search.find("print(1)")] == [branch[2].id]
+        assert [hit.node_id for hit in await data_home.database.search.find("print(1)")] == [branch[2].id]
 
 
 async def test_import_counts_equal_the_imported_content(tmp_path: Path) -> None:
-    async with home(tmp_path / "home") as one:
-        done = await one.take(FILES / "claude_code.jsonl")
+    async with home(tmp_path / "home") as data_home:
+        done = await data_home.take(FILES / "claude_code.jsonl")
         assert done == DataImportResult(
             source="Claude Code",
             conversations=1,
@@ -176,11 +178,11 @@ async def test_import_counts_equal_the_imported_content(tmp_path: Path) -> None:
             pictures=2,
             left=(LeftOut(kind="messages of sub-agents", count=1),),
         )
-        assert len(list(one.paths.attachments.glob("*/*.png"))) == 1
+        assert len(list(data_home.paths.attachments.glob("*/*.png"))) == 1
 
 
 async def test_folder_of_sessions_is_imported_completely(tmp_path: Path) -> None:
-    async with home(tmp_path / "home") as one:
+    async with home(tmp_path / "home") as data_home:
         folder = tmp_path / "all" / "inside"
         folder.mkdir(parents=True)
         for name, *_ in CASES:
@@ -189,16 +191,20 @@ async def test_folder_of_sessions_is_imported_completely(tmp_path: Path) -> None
         with closing(sqlite3.connect(folder / "sessions.db")) as database:
             database.execute("CREATE TABLE cookies (host, value)")
         (folder / "half.jsonl").write_bytes(b'{"errand_export":1,"exported_at":"2026-01-01T00:00:00Z"}\n{"type":')
-        done = await one.take(folder.parent)
+        done = await data_home.take(folder.parent)
         assert done.conversations == 11
-        left = {one.kind: one.count for one in done.left}
+        left = {entry.kind: entry.count for entry in done.left}
         assert (left["other files"], left["files that cannot be read to their end"]) == (2, 1)
 
 
 def test_files_are_attributed_to_their_own_program() -> None:
     for name, program, *_ in CASES:
         head = (FILES / name).read_bytes()
-        fitting = [one.program for one in FORMATS if one.begins == head[:1] and all(s.search(head) for s in one.signs)]
-        found = format_of(head)
-        assert found is not None and found.program == program, (name, fitting)
+        fitting = [
+            file_format.program
+            for file_format in FORMATS
+            if file_format.begins == head[:1] and all(s.search(head) for s in file_format.signs)
+        ]
+        detected = format_of(head)
+        assert detected is not None and detected.program == program, (name, fitting)
     assert format_of(b"") is None and format_of(b"[1, 2]") is None and format_of(b'{"a": 1}\n') is None

@@ -15,24 +15,24 @@ _SESSION = "INSERT INTO session (id, project_id, slug, directory, title, version
 
 async def test_database_is_read_while_opencode_has_it_open(tmp_path: Path) -> None:
     path = sessions_of("opencode", tmp_path) / "opencode.db"
-    async with home(tmp_path / "home") as one:
+    async with home(tmp_path / "home") as data_home:
         with closing(sqlite3.connect(path, isolation_level=None)) as writer:
             writer.execute("PRAGMA journal_mode = WAL")
             writer.execute("UPDATE session SET title = 'Renamed now' WHERE title = 'Breaks'")
             writer.execute("BEGIN IMMEDIATE")
             writer.execute("UPDATE session SET title = 'Not committed' WHERE title = 'Renamed now'")
-            done = await one.take(path)
+            done = await data_home.take(path)
             writer.execute("COMMIT")
         assert done.conversations == 5
-        titles = [each.title for each, _ in await conversations(one)]
+        titles = [each.title for each, _ in await conversations(data_home)]
         assert "Renamed now" in titles and "Not committed" not in titles
 
 
 async def test_import_leaves_no_file_beside_the_database(tmp_path: Path) -> None:
     folder = sessions_of("opencode", tmp_path)
     before = (folder / "opencode.db").read_bytes()
-    async with home(tmp_path / "home") as one:
-        await one.take(folder)
+    async with home(tmp_path / "home") as data_home:
+        await data_home.take(folder)
     assert [file.name for file in folder.iterdir()] == ["opencode.db"]
     assert (folder / "opencode.db").read_bytes() == before
 
@@ -49,24 +49,24 @@ async def test_other_databases_are_refused(tmp_path: Path, harm: str) -> None:
     path = tmp_path / "opencode.db"
     with closing(sqlite3.connect(path)) as database:
         database.executescript(harm)
-    async with home(tmp_path / "home") as one:
+    async with home(tmp_path / "home") as data_home:
         with pytest.raises(InvalidParams, match="database"):
-            await one.take(path)
+            await data_home.take(path)
 
 
 async def test_damaged_databases_only_cause_refusals(tmp_path: Path) -> None:
     path = sessions_of("opencode", tmp_path) / "opencode.db"
-    whole = path.read_bytes()
-    async with home(tmp_path / "home") as one:
-        for place in range(100, len(whole), len(whole) // 12):
-            path.write_bytes(whole[:place] + bytes(range(200)) + whole[place + 200 :])
+    content = path.read_bytes()
+    async with home(tmp_path / "home") as data_home:
+        for offset in range(100, len(content), len(content) // 12):
+            path.write_bytes(content[:offset] + bytes(range(200)) + content[offset + 200 :])
             try:
-                await one.take(path)
+                await data_home.take(path)
             except InvalidParams as error:
                 assert str(path) in str(error)
-        path.write_bytes(whole[: len(whole) // 2])
+        path.write_bytes(content[: len(content) // 2])
         with pytest.raises(InvalidParams, match="cannot be read"):
-            await one.take(path)
+            await data_home.take(path)
 
 
 async def test_values_of_wrong_types_are_counted_and_left_out(tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ async def test_values_of_wrong_types_are_counted_and_left_out(tmp_path: Path) ->
         database.execute("INSERT INTO message VALUES ('m', 'odd', 0, 0, x'ff')")
         database.execute("INSERT INTO part VALUES ('p', 'm', 'odd', 0, 0, 7)")
         database.commit()
-    async with home(tmp_path / "home") as one:
-        done = await one.take(path)
+    async with home(tmp_path / "home") as data_home:
+        done = await data_home.take(path)
         assert done.conversations == 5
         assert "sessions that cannot be read" in {left.kind for left in done.left}

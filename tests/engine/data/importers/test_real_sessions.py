@@ -34,17 +34,17 @@ def sessions_of(program: str, folder: Path) -> Path:
     return copy
 
 
-async def conversations(one: Home) -> list[tuple[Conversation, tuple[Node, ...]]]:
+async def conversations(data_home: Home) -> list[tuple[Conversation, tuple[Node, ...]]]:
     """Oldest first, with their nodes."""
-    found = (await one.database.conversations.page()).conversations
-    return [(each, await every_node(one, each.id)) for each in sorted(found, key=lambda each: each.id)]
+    stored = (await data_home.database.conversations.page()).conversations
+    return [(each, await every_node(data_home, each.id)) for each in sorted(stored, key=lambda each: each.id)]
 
 
-async def outline(one: Home, done: DataImportResult) -> str:
+async def outline(data_home: Home, done: DataImportResult) -> str:
     """Each conversation with its nodes in order; a node that does not follow the one above names its parent."""
-    titles = {each.id: each.title for each, _ in await conversations(one)}
+    titles = {each.id: each.title for each, _ in await conversations(data_home)}
     lines: list[str] = []
-    for conversation, nodes in await conversations(one):
+    for conversation, nodes in await conversations(data_home):
         lines.append(f"# {conversation.title}")
         numbers = {node.id: number for number, node in enumerate(nodes, 1)}
         for number, node in enumerate(nodes, 1):
@@ -73,28 +73,28 @@ def _shown(block: Block, numbers: dict[str, int], titles: dict[str, str]) -> str
         case SummaryBlock(text=text, until_id=until_id, nodes=nodes):
             return f"summary of {nodes} nodes until {numbers[until_id]}: {text}"
         case ToolResultBlock(details=dict() as details):
-            told = {key: titles.get(str(value), value) for key, value in details.items()}
-            return f"{shown(block)[:_MAX_TEXT_LENGTH]} {told}"
+            named_details = {key: titles.get(str(value), value) for key, value in details.items()}
+            return f"{shown(block)[:_MAX_TEXT_LENGTH]} {named_details}"
         case _:
             return shown(block)[:_MAX_TEXT_LENGTH]
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
 async def test_sessions_of_a_real_program_arrive_whole(tmp_path: Path, program: str) -> None:
-    async with home(tmp_path / "home") as one:
-        done = await one.take(sessions_of(program, tmp_path))
-        assert await outline(one, done) == (REAL / f"{program}.txt").read_text()
+    async with home(tmp_path / "home") as data_home:
+        done = await data_home.take(sessions_of(program, tmp_path))
+        assert await outline(data_home, done) == (REAL / f"{program}.txt").read_text()
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
 async def test_model_gets_a_call_for_each_result_when_an_imported_conversation_goes_on(
     tmp_path: Path, program: str
 ) -> None:
-    async with home(tmp_path / "home") as one:
-        await one.take(sessions_of(program, tmp_path))
-        for conversation, _ in await conversations(one):
-            (agent,) = await one.database.agents.list(conversation.id)
-            messages = messages_of(await one.database.nodes.path(agent.head_id or ""))
+    async with home(tmp_path / "home") as data_home:
+        await data_home.take(sessions_of(program, tmp_path))
+        for conversation, _ in await conversations(data_home):
+            (agent,) = await data_home.database.agents.list(conversation.id)
+            messages = messages_of(await data_home.database.nodes.path(agent.head_id or ""))
             open_calls: list[str] = []
             for message in messages:
                 if isinstance(message, ToolResultMessage):
@@ -108,13 +108,13 @@ async def test_model_gets_a_call_for_each_result_when_an_imported_conversation_g
 
 @pytest.mark.parametrize("program", PROGRAMS)
 async def test_second_import_of_the_same_sessions_changes_nothing(tmp_path: Path, program: str) -> None:
-    async with home(tmp_path / "home") as one:
+    async with home(tmp_path / "home") as data_home:
         folder = sessions_of(program, tmp_path)
-        done = await one.take(folder)
-        before = await one.rows()
-        again = await one.take(folder)
+        done = await data_home.take(folder)
+        before = await data_home.rows()
+        again = await data_home.take(folder)
         assert (again.conversations, again.nodes, again.present) == (0, 0, done.conversations)
-        assert await one.rows() == before
+        assert await data_home.rows() == before
 
 
 async def test_fork_without_its_origin_says_that_the_beginning_is_missing(tmp_path: Path) -> None:
@@ -122,9 +122,9 @@ async def test_fork_without_its_origin_says_that_the_beginning_is_missing(tmp_pa
     alone = tmp_path / "alone" / fork.name
     alone.parent.mkdir()
     fork.rename(alone)
-    async with home(tmp_path / "home") as one:
-        done = await one.take(alone)
-        ((_, nodes),) = await conversations(one)
+    async with home(tmp_path / "home") as data_home:
+        done = await data_home.take(alone)
+        ((_, nodes),) = await conversations(data_home)
         assert [shown(block) for node in nodes for block in node.blocks] == ["go another way", "Another way it is."]
         assert "beginnings of forked sessions, whose origin is not here" in {left.kind for left in done.left}
 
@@ -135,39 +135,39 @@ async def test_links_to_other_sessions_are_not_followed(tmp_path: Path) -> None:
     (origin,) = sessions.rglob("*fe7f-7e83-a14b-5e3fbb96071b.jsonl")
     moved = origin.rename(tmp_path / "outside.jsonl")
     origin.symlink_to(moved)
-    async with home(tmp_path / "home") as one:
-        done = await one.take(fork)
+    async with home(tmp_path / "home") as data_home:
+        done = await data_home.take(fork)
         assert "beginnings of forked sessions, whose origin is not here" in {left.kind for left in done.left}
 
 
-async def results(one: Home) -> list[str]:
-    every = [node for _, nodes in await conversations(one) for node in nodes]
+async def results(data_home: Home) -> list[str]:
+    every = [node for _, nodes in await conversations(data_home) for node in nodes]
     return [block.text for node in every for block in node.blocks if isinstance(block, ToolResultBlock)]
 
 
 async def test_long_output_of_claude_code_is_read_from_its_file(tmp_path: Path) -> None:
     sessions = sessions_of("claude", tmp_path)
-    async with home(tmp_path / "home") as one:
-        await one.take(sessions)
-        assert any(text.endswith("The end of a long output.\n") for text in await results(one))
+    async with home(tmp_path / "home") as data_home:
+        await data_home.take(sessions)
+        assert any(text.endswith("The end of a long output.\n") for text in await results(data_home))
 
 
-@pytest.mark.parametrize("way", ["link", "path", "missing"])
-async def test_long_output_outside_of_the_session_is_not_read(tmp_path: Path, way: str) -> None:
+@pytest.mark.parametrize("kind", ["link", "path", "missing"])
+async def test_long_output_outside_of_the_session_is_not_read(tmp_path: Path, kind: str) -> None:
     sessions = sessions_of("claude", tmp_path)
     secret = tmp_path / "secret.txt"
     secret.write_text("a secret")
     (output,) = sessions.rglob("*.txt")
     (session,) = (file for file in sessions.rglob("*.jsonl") if output.name in file.read_text())
     output.unlink()
-    if way == "link":
+    if kind == "link":
         output.symlink_to(secret)
-    elif way == "path":
+    elif kind == "path":
         text = session.read_text().replace(f"tool-results/{output.name}", f"tool-results/../../../..{secret}")
         session.write_text(text)
-    async with home(tmp_path / "home") as one:
-        done = await one.take(sessions)
-        assert not any("a secret" in text for text in await results(one))
+    async with home(tmp_path / "home") as data_home:
+        done = await data_home.take(sessions)
+        assert not any("a secret" in text for text in await results(data_home))
         assert "long outputs, whose files are not here" in {left.kind for left in done.left}
 
 
@@ -175,9 +175,9 @@ async def test_sub_agents_come_with_the_file_of_their_session(tmp_path: Path) ->
     sessions = sessions_of("claude", tmp_path)
     (agent,) = sessions.rglob("agent-*.jsonl")
     session = agent.parent.parent.with_suffix(".jsonl")
-    async with home(tmp_path / "home") as one:
-        assert (await one.take(session)).conversations == 2
-        assert (await one.take(agent)).present == 1
+    async with home(tmp_path / "home") as data_home:
+        assert (await data_home.take(session)).conversations == 2
+        assert (await data_home.take(agent)).present == 1
 
 
 async def test_session_with_a_very_long_first_line_is_recognised(tmp_path: Path) -> None:
@@ -186,5 +186,5 @@ async def test_session_with_a_very_long_first_line_is_recognised(tmp_path: Path)
     )
     first = '{"type": "queue-operation", "operation": "enqueue", "content": "' + "x" * 600_000 + '"}\n'
     session.write_text(first + session.read_text())
-    async with home(tmp_path / "home") as one:
-        assert (await one.take(session)).source == "Claude Code"
+    async with home(tmp_path / "home") as data_home:
+        assert (await data_home.take(session)).source == "Claude Code"

@@ -28,16 +28,20 @@ async def test_zip_is_imported_with_its_pictures(tmp_path: Path) -> None:
     chats = (FILES / "chatgpt.json").read_bytes()
     names = {"chats/conversations.json": chats, "file-Picture1-red.png": PICTURE, "user.json": b"{}", "chat.html": b""}
     path = packed(tmp_path / "export.zip", **names)
-    async with home(tmp_path / "home") as one:
-        done = await one.take(path)
+    async with home(tmp_path / "home") as data_home:
+        done = await data_home.take(path)
         assert (done.source, done.conversations, done.pictures) == ("ChatGPT", 2, 1)
-        assert {one.kind: one.count for one in done.left}["other files"] == 3
-        (pixels,) = [c for c in (await one.database.conversations.page()).conversations if c.title == "Red pixels"]
-        (asked, *_) = await every_node(one, pixels.id)
+        assert {left.kind: left.count for left in done.left}["other files"] == 3
+        (pixels,) = [
+            c for c in (await data_home.database.conversations.page()).conversations if c.title == "Red pixels"
+        ]
+        (asked, *_) = await every_node(data_home, pixels.id)
         assert isinstance(asked.blocks[0], ImageBlock)
-        assert [file.read_bytes() for file in one.paths.attachments.glob("*/*")] == [PICTURE]
-        assert str(one.paths.attachments) in asked.blocks[0].path
-        files = {file.name for file in one.paths.home.iterdir() if file.is_file() and "errand.db" not in file.name}
+        assert [file.read_bytes() for file in data_home.paths.attachments.glob("*/*")] == [PICTURE]
+        assert str(data_home.paths.attachments) in asked.blocks[0].path
+        files = {
+            file.name for file in data_home.paths.home.iterdir() if file.is_file() and "errand.db" not in file.name
+        }
         assert files <= {"settings.json"}
 
 
@@ -46,37 +50,37 @@ async def test_empty_encrypted_or_invalid_zips_are_refused_with_a_reason(tmp_pat
     data = bytearray(broken.read_bytes())
     data[60:90] = bytes(30)
     broken.write_bytes(data)
-    async with home(tmp_path / "home") as one:
+    async with home(tmp_path / "home") as data_home:
         with pytest.raises(InvalidParams, match="neither is any file in the zip"):
-            await one.take(packed(tmp_path / "none.zip", **{"a.txt": b"x", "../../b.json": b"{}"}))
+            await data_home.take(packed(tmp_path / "none.zip", **{"a.txt": b"x", "../../b.json": b"{}"}))
         with pytest.raises(InvalidParams, match="cannot be unpacked"):
-            await one.take(broken)
+            await data_home.take(broken)
         assert not (tmp_path / "b.json").exists()
 
 
 async def test_truncated_file_reports_what_was_imported_before(tmp_path: Path) -> None:
-    whole = (FILES / "chatgpt.json").read_bytes()
+    content = (FILES / "chatgpt.json").read_bytes()
     cut = tmp_path / "conversations.json"
-    async with home(tmp_path / "home") as one:
-        cut.write_bytes(whole[: whole.index(b'"title": "Nothing in it"')])
+    async with home(tmp_path / "home") as data_home:
+        cut.write_bytes(content[: content.index(b'"title": "Nothing in it"')])
         with pytest.raises(InvalidParams, match=r"it ends in the middle\. 2 conversations before that were imported"):
-            await one.take(cut)
+            await data_home.take(cut)
         cut.write_bytes(b"")
         with pytest.raises(InvalidParams, match="it is not a file that Errand exported, nor conversations of Codex"):
-            await one.take(cut)
+            await data_home.take(cut)
 
 
 async def test_truncated_or_corrupted_files_only_cause_refusals(tmp_path: Path) -> None:
     """Each is either imported or refused with a clear error."""
     odd = tmp_path / "odd.json"
-    async with home(tmp_path / "home") as one:
+    async with home(tmp_path / "home") as data_home:
         for name, *_ in CASES:
-            whole = (FILES / name).read_bytes()
-            for place in range(0, len(whole), max(1, len(whole) // 12)):
-                for data in (whole[:place], whole[:place] + b"[" + whole[place + 1 :], whole[place:]):
+            content = (FILES / name).read_bytes()
+            for offset in range(0, len(content), max(1, len(content) // 12)):
+                for data in (content[:offset], content[:offset] + b"[" + content[offset + 1 :], content[offset:]):
                     odd.write_bytes(data)
                     try:
-                        await one.take(odd)
+                        await data_home.take(odd)
                     except InvalidParams as error:
                         assert str(odd) in str(error)
 
@@ -87,8 +91,8 @@ async def test_links_in_a_folder_are_counted_and_not_followed(tmp_path: Path) ->
     outside.write_bytes((FILES / "pi.jsonl").read_bytes())
     (folder / "own.jsonl").write_bytes((FILES / "codex.jsonl").read_bytes())
     (folder / "link.jsonl").symlink_to(outside)
-    async with home(tmp_path / "home") as one:
-        done = await one.take(folder)
+    async with home(tmp_path / "home") as data_home:
+        done = await data_home.take(folder)
         assert (done.source, done.conversations) == ("Codex", 1)
         assert {left.kind: left.count for left in done.left}["links to files"] == 1
 
@@ -105,10 +109,10 @@ async def test_records_of_wrong_types_are_counted_and_skipped(tmp_path: Path) ->
     ]
     path = tmp_path / "session.jsonl"
     path.write_bytes(lines[2] + b"".join(odd) + b"".join(lines))
-    async with home(tmp_path / "home") as one:
-        done = await one.take(path)
+    async with home(tmp_path / "home") as data_home:
+        done = await data_home.take(path)
         assert (done.conversations, done.nodes) == (1, 7)
-        assert {one.kind: one.count for one in done.left}["records that cannot be read"] == len(odd)
+        assert {left.kind: left.count for left in done.left}["records that cannot be read"] == len(odd)
 
 
 async def test_program_generated_user_messages_are_not_imported_as_user_text(tmp_path: Path) -> None:
@@ -132,8 +136,8 @@ async def test_program_generated_user_messages_are_not_imported_as_user_text(tmp
     injected = ("<turn_aborted>x</turn_aborted>", "<skill>\nx</skill>", "<subagent_notification>x", "List the files")
     head = b'{"type":"session_meta","payload":{"id":"x","cwd":"/"}}\n'
     other.write_bytes(head + b"".join(map(codex, injected)))
-    async with home(tmp_path / "home") as one:
-        first, second = await one.take(one_file), await one.take(other)
+    async with home(tmp_path / "home") as data_home:
+        first, second = await data_home.take(one_file), await data_home.take(other)
         assert (first.source, first.nodes, second.source, second.nodes) == ("Claude Code", 1, "Codex", 1)
         assert {left.kind: left.count for left in first.left} == {
             "summaries for the model": 1,
@@ -147,7 +151,7 @@ _PRODUCED = "\n```\n\nThis produced the following result:\n```\n"
 
 
 @pytest.mark.parametrize(
-    ("said", "texts"),
+    ("message_text", "texts"),
     [
         (
             f"{_RAN}{_PRODUCED}# a\n```\ncode\n```\n```",
@@ -159,18 +163,24 @@ _PRODUCED = "\n```\n\nThis produced the following result:\n```\n"
     ids=["with a block of code", "without output", "that repeats"],
 )
 async def test_shell_command_in_gemini_cli_is_found_in_time_that_does_not_grow_with_its_blocks(
-    tmp_path: Path, said: str, texts: list[str]
+    tmp_path: Path, message_text: str, texts: list[str]
 ) -> None:
     path = tmp_path / "session-1.jsonl"
     head = {"sessionId": "one", "projectHash": "none", "startTime": "2026-01-01T00:00:00Z", "kind": "main"}
-    lines = (head, {"id": "1", "type": "user", "content": said}, {"id": "2", "type": "gemini", "content": "I see."})
+    lines = (
+        head,
+        {"id": "1", "type": "user", "content": message_text},
+        {"id": "2", "type": "gemini", "content": "I see."},
+    )
     path.write_bytes(b"".join(msgspec.json.encode(line) + b"\n" for line in lines))
-    async with home(tmp_path / "home") as one:
-        await one.take(path)
-        (conversation,) = (await one.database.conversations.page()).conversations
-        nodes = await every_node(one, conversation.id)
-        found = [block.text for node in nodes for block in node.blocks if isinstance(block, TextBlock | NoticeBlock)]
-    assert found == [*texts, "I see."]
+    async with home(tmp_path / "home") as data_home:
+        await data_home.take(path)
+        (conversation,) = (await data_home.database.conversations.page()).conversations
+        nodes = await every_node(data_home, conversation.id)
+        imported_texts = [
+            block.text for node in nodes for block in node.blocks if isinstance(block, TextBlock | NoticeBlock)
+        ]
+    assert imported_texts == [*texts, "I see."]
 
 
 async def test_cyclic_messages_and_missing_parents_do_not_hang_the_import(tmp_path: Path) -> None:
@@ -182,23 +192,23 @@ async def test_cyclic_messages_and_missing_parents_do_not_hang_the_import(tmp_pa
     circle, lost = tmp_path / "circle.jsonl", tmp_path / "lost.jsonl"
     circle.write_bytes(line("a", "b") + line("b", "a"))
     lost.write_bytes(line("a", "nowhere") + line("b", "a") + line("b", "a"))
-    async with home(tmp_path / "home") as one:
-        refused = await one.take(circle)
-        assert (refused.conversations, [one.count for one in refused.left]) == (0, [1])
-        assert (await one.take(lost)).nodes == 2
+    async with home(tmp_path / "home") as data_home:
+        refused = await data_home.take(circle)
+        assert (refused.conversations, [left.count for left in refused.left]) == (0, [1])
+        assert (await data_home.take(lost)).nodes == 2
 
 
 def test_a_large_array_is_read_one_element_at_a_time(tmp_path: Path) -> None:
     path = tmp_path / "large.json"
-    one = msgspec.json.encode({"mapping": {}, "text": 'a \\" [b] {c' * 2000})
-    path.write_bytes(b"[" + b",\n".join([one] * 500) + b"]")
+    element = msgspec.json.encode({"mapping": {}, "text": 'a \\" [b] {c' * 2000})
+    path.write_bytes(b"[" + b",\n".join([element] * 500) + b"]")
     with path.open("rb") as file:
-        assert sum(document == one for document in documents(file, "whole")) == 500
+        assert sum(document == element for document in documents(file, "whole")) == 500
 
 
 def test_every_supported_program_is_documented() -> None:
     text = (Path(__file__).parents[4] / "docs" / "export.md").read_text(encoding="utf-8")
-    assert [one.program for one in FORMATS if one.program not in text] == []
+    assert [file_format.program for file_format in FORMATS if file_format.program not in text] == []
 
 
 def test_picture_with_a_too_long_name_is_kept(tmp_path: Path) -> None:

@@ -17,8 +17,8 @@ _KEY = "key-of-the-server"
 
 
 @dataclass
-class Place:
-    """Where a store lies: the folder, or the server if there is one."""
+class StoreBackend:
+    """The folder of a store, or the server if there is one."""
 
     folder: Path
     pool: HttpPool
@@ -40,13 +40,13 @@ class Place:
 
 
 @pytest.fixture(params=["embedded", "server"])
-async def place(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerator[Place]:
+async def backend(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerator[StoreBackend]:
     if request.param == "embedded":
-        place = Place(tmp_path / "vectors", HttpPool())
-        yield place
-        await place.close()
+        store_backend = StoreBackend(tmp_path / "vectors", HttpPool())
+        yield store_backend
+        await store_backend.close()
         return
     async with qdrant_server(_KEY) as server:
-        place = Place(tmp_path, HttpPool(), server)
-        yield place
-        await place.close()
+        store_backend = StoreBackend(tmp_path, HttpPool(), server)
+        yield store_backend
+        await store_backend.close()

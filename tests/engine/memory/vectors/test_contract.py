@@ -15,7 +15,7 @@ from errand.engine.memory.vectors.base import (
     VectorsUnavailable,
     VectorUnusable,
 )
-from tests.engine.memory.vectors.conftest import Place
+from tests.engine.memory.vectors.conftest import StoreBackend
 from tests.support.vectors import DIMENSIONS, Clusters, cosine, nearest, point
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the process is given a socket as its input")
@@ -45,8 +45,8 @@ _FILTERS = (
 )
 
 
-async def test_an_empty_store_finds_nothing(place: Place) -> None:
-    store = place.open(3)
+async def test_an_empty_store_finds_nothing(backend: StoreBackend) -> None:
+    store = backend.open(3)
     assert await store.search(_NORTH, 10) == ()
     assert (await store.count(), await store.numbers()) == (0, frozenset())
     await store.upsert(())
@@ -54,8 +54,8 @@ async def test_an_empty_store_finds_nothing(place: Place) -> None:
     await store.optimise()
 
 
-async def test_hits_come_best_first_with_their_cosine(place: Place) -> None:
-    store = place.open(3)
+async def test_hits_come_best_first_with_their_cosine(backend: StoreBackend) -> None:
+    store = backend.open(3)
     await store.upsert(_SMALL)
     hits = await store.search((0.0, 0.1, 0.0), 10)
     assert [hit.number for hit in hits] == [2, 3, 1]
@@ -63,8 +63,8 @@ async def test_hits_come_best_first_with_their_cosine(place: Place) -> None:
     assert [hit.number for hit in await store.search(_NORTH, 1)] == [1]
 
 
-async def test_a_point_takes_the_place_of_the_one_with_its_number(place: Place) -> None:
-    store = place.open(3)
+async def test_a_point_takes_the_place_of_the_one_with_its_number(backend: StoreBackend) -> None:
+    store = backend.open(3)
     await store.upsert(_SMALL)
     await store.upsert((replace(_SMALL[0], vector=_EAST, kind="task"),))
     assert await store.count() == 3
@@ -73,24 +73,24 @@ async def test_a_point_takes_the_place_of_the_one_with_its_number(place: Place) 
     assert (hit.number, hit.score) == (1, pytest.approx(1.0, abs=1e-6))
 
 
-async def test_a_search_keeps_to_its_filter(place: Place) -> None:
-    store = place.open(3)
+async def test_a_search_keeps_to_its_filter(backend: StoreBackend) -> None:
+    store = backend.open(3)
     await store.upsert(_SMALL)
     for where, numbers in _FILTERS:
         assert {hit.number for hit in await store.search(_BOTH, 10, where)} == numbers, where
 
 
-async def test_the_order_is_that_of_the_exact_cosine_before_and_after_optimising(place: Place) -> None:
-    store, made = place.open(), Clusters(1)
-    points = list(made.points(2_000))
+async def test_the_order_is_that_of_the_exact_cosine_before_and_after_optimising(backend: StoreBackend) -> None:
+    store, clusters = backend.open(), Clusters(1)
+    points = list(clusters.points(2_000))
     await store.upsert(points)
-    queries = [made.vector() for _ in range(10)]
+    queries = [clusters.vector() for _ in range(10)]
     exact = [nearest(query, points, 10) for query in queries]
     for _ in range(2):
-        found = [await store.search(query, 10) for query in queries]
-        right = sum(len({hit.number for hit in hits} & set(best)) for hits, best in zip(found, exact, strict=True))
+        hit_lists = [await store.search(query, 10) for query in queries]
+        right = sum(len({hit.number for hit in hits} & set(best)) for hits, best in zip(hit_lists, exact, strict=True))
         assert right / 100 >= 0.99
-        for query, hits in zip(queries, found, strict=True):
+        for query, hits in zip(queries, hit_lists, strict=True):
             assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
             assert [hit.score for hit in hits] == pytest.approx(
                 [cosine(query, points[hit.number].vector) for hit in hits], abs=1e-4
@@ -98,16 +98,16 @@ async def test_the_order_is_that_of_the_exact_cosine_before_and_after_optimising
         await store.optimise()
 
 
-async def test_deleted_points_are_gone(place: Place) -> None:
-    store = place.open(3)
+async def test_deleted_points_are_gone(backend: StoreBackend) -> None:
+    store = backend.open(3)
     await store.upsert(_SMALL)
     await store.delete({2, 99})
     assert await store.numbers() == {1, 3}
     assert {hit.number for hit in await store.search(_EAST, 10)} == {1, 3}
 
 
-async def test_an_entry_of_several_parts_is_found_once_by_its_nearest(place: Place) -> None:
-    store = place.open(3)
+async def test_an_entry_of_several_parts_is_found_once_by_its_nearest(backend: StoreBackend) -> None:
+    store = backend.open(3)
     await store.upsert((_LONG[0], _LONG[1], *_SMALL[1:], _LONG[2]))
     hits = await store.search(_NORTH, 10)
     assert [(hit.number, hit.part) for hit in hits] == [(1, 2), (3, 0), (2, 0)]
@@ -115,9 +115,9 @@ async def test_an_entry_of_several_parts_is_found_once_by_its_nearest(place: Pla
     assert (await store.numbers(), await store.count()) == ({1, 2, 3}, 5)
 
 
-async def test_so_many_entries_are_found_however_many_parts_stand_first(place: Place) -> None:
-    store, made = place.open(), Clusters(5)
-    points = list(made.points(60))
+async def test_so_many_entries_are_found_however_many_parts_stand_first(backend: StoreBackend) -> None:
+    store, clusters = backend.open(), Clusters(5)
+    points = list(clusters.points(60))
     query = points[0].vector
     many = [replace(points[number], vector=query, part=part) for number in (0, 1, 2) for part in range(MAX_PARTS)]
     await store.upsert([*many, *points[3:]])
@@ -127,8 +127,8 @@ async def test_so_many_entries_are_found_however_many_parts_stand_first(place: P
     assert len(await store.search(query, 100)) == 60
 
 
-async def test_an_entry_that_is_stored_again_keeps_no_part_of_before(place: Place) -> None:
-    store = place.open(3)
+async def test_an_entry_that_is_stored_again_keeps_no_part_of_before(backend: StoreBackend) -> None:
+    store = backend.open(3)
     await store.upsert((*_LONG, _SMALL[1]))
     await store.upsert((replace(_LONG[0], vector=_BOTH),))
     assert await store.count() == 2
@@ -136,8 +136,8 @@ async def test_an_entry_that_is_stored_again_keeps_no_part_of_before(place: Plac
     assert (hit.number, hit.part, hit.score) == (1, 0, pytest.approx(0.6, abs=1e-6))
 
 
-async def test_a_deleted_entry_leaves_with_all_its_parts_and_no_other(place: Place) -> None:
-    store = place.open(3)
+async def test_a_deleted_entry_leaves_with_all_its_parts_and_no_other(backend: StoreBackend) -> None:
+    store = backend.open(3)
     largest = 2**59 - 1
     others = [replace(point, number=number) for number in (0, 2, largest) for point in _LONG]
     await store.upsert((*_LONG, *others))
@@ -146,8 +146,8 @@ async def test_a_deleted_entry_leaves_with_all_its_parts_and_no_other(place: Pla
     assert await store.count() == len(others)
 
 
-async def test_all_numbers_are_listed_however_many(place: Place) -> None:
-    store = place.open(3)
+async def test_all_numbers_are_listed_however_many(backend: StoreBackend) -> None:
+    store = backend.open(3)
     count = 10_003
     await store.upsert([VectorPoint(number, _BOTH, "c", "/", "user", 1.0) for number in range(7, 7 + count)])
     assert await store.numbers() == set(range(7, 7 + count))
@@ -156,15 +156,15 @@ async def test_all_numbers_are_listed_however_many(place: Place) -> None:
     assert await store.numbers() == {6 + count}
 
 
-async def test_what_was_stored_is_there_after_it_is_opened_again(place: Place) -> None:
-    store = place.open(3)
+async def test_what_was_stored_is_there_after_it_is_opened_again(backend: StoreBackend) -> None:
+    store = backend.open(3)
     await store.upsert(_SMALL)
     await store.delete((1,))
     before = await store.search(_BOTH, 10)
     await store.close()
     with pytest.raises(VectorsUnavailable, match="closed"):
         await store.count()
-    again = place.open(3)
+    again = backend.open(3)
     assert await again.search(_BOTH, 10) == before
     await again.upsert(_SMALL[:1])
     assert await again.count() == 3
@@ -172,12 +172,12 @@ async def test_what_was_stored_is_there_after_it_is_opened_again(place: Place) -
 
 @pytest.mark.parametrize(("dimensions", "model"), [(4, "minilm"), (3, "another")])
 async def test_an_index_of_another_model_is_refused_until_it_is_cleared(
-    place: Place, dimensions: int, model: str
+    backend: StoreBackend, dimensions: int, model: str
 ) -> None:
-    store = place.open(3)
+    store = backend.open(3)
     await store.upsert(_SMALL)
     await store.close()
-    other = place.open(dimensions, model)
+    other = backend.open(dimensions, model)
     with pytest.raises(VectorsMismatch, match=r"minilm with 3 numbers.*Rebuild"):
         await other.count()
     with pytest.raises(VectorsMismatch):
@@ -188,8 +188,8 @@ async def test_an_index_of_another_model_is_refused_until_it_is_cleared(
     assert await other.numbers() == {1}
 
 
-async def test_vectors_that_are_none_are_refused_and_nothing_is_stored(place: Place) -> None:
-    store = place.open(3)
+async def test_vectors_that_are_none_are_refused_and_nothing_is_stored(backend: StoreBackend) -> None:
+    store = backend.open(3)
     with pytest.raises(VectorsMismatch, match="3 numbers"):
         await store.search((1.0, 2.0), 10)
     for bad in ((0.0, 0.0, 0.0), (float("nan"), 0.0, 0.0), (float("inf"), 0.0, 0.0)):
@@ -205,8 +205,8 @@ async def test_vectors_that_are_none_are_refused_and_nothing_is_stored(place: Pl
     assert await store.count() == 0
 
 
-async def test_a_cancelled_search_leaves_the_store_usable(place: Place) -> None:
-    store = place.open()
+async def test_a_cancelled_search_leaves_the_store_usable(backend: StoreBackend) -> None:
+    store = backend.open()
     for _ in range(5):
         search = asyncio.get_running_loop().create_task(store.search((1.0,) * DIMENSIONS, 10))
         await asyncio.sleep(0)
@@ -217,20 +217,20 @@ async def test_a_cancelled_search_leaves_the_store_usable(place: Place) -> None:
     assert [hit.number for hit in await store.search((1.0,) * DIMENSIONS, 10)] == [1]
 
 
-async def test_searches_changes_and_counts_may_run_at_once(place: Place) -> None:
-    store, made = place.open(), Clusters(3)
+async def test_searches_changes_and_counts_may_run_at_once(backend: StoreBackend) -> None:
+    store, clusters = backend.open(), Clusters(3)
     async with asyncio.TaskGroup() as group:
         for part in range(8):
-            group.create_task(store.upsert(list(made.points(100, 100 * part))))
-            group.create_task(store.search(made.vector(), 10))
+            group.create_task(store.upsert(list(clusters.points(100, 100 * part))))
+            group.create_task(store.search(clusters.vector(), 10))
             group.create_task(store.delete(range(800, 900)))
             group.create_task(store.count())
         group.create_task(store.optimise())
     assert await store.numbers() == set(range(800))
 
 
-async def test_clearing_empties_the_store(place: Place) -> None:
-    store = place.open(3)
+async def test_clearing_empties_the_store(backend: StoreBackend) -> None:
+    store = backend.open(3)
     await store.clear()
     await store.upsert(_SMALL)
     await store.clear()
@@ -239,8 +239,8 @@ async def test_clearing_empties_the_store(place: Place) -> None:
     assert await store.count() == 3
 
 
-async def test_a_closed_store_stays_closed(place: Place) -> None:
-    store = place.open(3)
+async def test_a_closed_store_stays_closed(backend: StoreBackend) -> None:
+    store = backend.open(3)
     await store.close()
     await store.close()
     for call in (store.count(), store.clear(), store.search(_NORTH, 1)):

@@ -30,9 +30,9 @@ _COUNT = 1_500
 
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncGenerator[EmbeddedVectors]:
-    made = EmbeddedVectors(tmp_path / "vectors", DIMENSIONS, "minilm")
-    yield made
-    await made.close()
+    vectors = EmbeddedVectors(tmp_path / "vectors", DIMENSIONS, "minilm")
+    yield vectors
+    await vectors.close()
 
 
 @pytest.fixture(scope="module")
@@ -51,14 +51,14 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 async def test_nothing_acknowledged_is_lost_when_its_process_is_killed(store: EmbeddedVectors) -> None:
-    made = Clusters(6)
+    clusters = Clusters(6)
     for first in (0, 300):
-        await store.upsert(list(made.points(300, first)))
+        await store.upsert(list(clusters.points(300, first)))
         assert store.pid is not None
         os.kill(store.pid, signal.SIGKILL)
         await until(lambda: store.pid is None)
     assert await store.numbers() == set(range(600))
-    assert len(await store.search(made.vector(), 10)) == 10
+    assert len(await store.search(clusters.vector(), 10)) == 10
 
 
 async def test_a_call_whose_process_is_killed_fails_and_the_next_one_starts_another(store: EmbeddedVectors) -> None:
@@ -121,7 +121,7 @@ async def test_a_damaged_index_says_so_or_works_and_is_made_anew(
     full: Path, store: EmbeddedVectors, tmp_path: Path, damage: str
 ) -> None:
     """Every tenth file of the index is damaged; no call hangs, ends the test or raises anything else."""
-    made, folder = Clusters(9), tmp_path / "vectors"
+    clusters, folder = Clusters(9), tmp_path / "vectors"
     shutil.copytree(full, folder)
     files = [path for path in sorted(folder.rglob("*")) if path.is_file() and path.name != "lock"]
     for path in files[::10]:
@@ -129,12 +129,12 @@ async def test_a_damaged_index_says_so_or_works_and_is_made_anew(
     with pytest.raises(VectorsDamaged, match="Rebuild"):
         for _ in range(3):
             await store.count()
-            await store.search(made.vector(), 10)
+            await store.search(clusters.vector(), 10)
             await store.numbers()
-            await store.upsert(list(made.points(10)))
+            await store.upsert(list(clusters.points(10)))
             await store.optimise()
     await store.clear()
-    await store.upsert(list(made.points(100)))
+    await store.upsert(list(clusters.points(100)))
     assert await store.numbers() == set(range(100))
 
 

@@ -18,15 +18,15 @@ from tests.support.web_site import web_site
 
 @pytest.fixture
 async def pool() -> AsyncGenerator[HttpPool]:
-    made = HttpPool()
-    yield made
-    await made.close()
+    http_pool = HttpPool()
+    yield http_pool
+    await http_pool.close()
 
 
 @pytest.fixture
 async def server() -> AsyncGenerator[QdrantServer]:
-    async with qdrant_server() as made:
-        yield made
+    async with qdrant_server() as qdrant:
+        yield qdrant
 
 
 def _store(pool: HttpPool, url: str, call_s: float = 10.0, api_key: str = "") -> ServerVectors:
@@ -47,12 +47,12 @@ async def test_a_server_that_vanishes_is_told_and_is_used_again_when_it_is_back(
     async with qdrant_server() as server:
         store = _store(pool, server.url)
         await store.upsert(list(Clusters(1).points(3)))
-        port, kept = int(server.url.rpartition(":")[2]), server.collections
+        port, stored_collections = int(server.url.rpartition(":")[2]), server.collections
     for _ in range(2):
         with pytest.raises(VectorsUnavailable, match="cannot be reached"):
             await store.count()
     async with qdrant_server(port=port) as server:
-        server.collections = kept
+        server.collections = stored_collections
         assert await store.count() == 3
 
 

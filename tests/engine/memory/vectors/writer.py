@@ -9,9 +9,9 @@ from tests.support.vectors import DIMENSIONS, Clusters
 
 
 async def _write(folder: Path) -> None:
-    store, made = EmbeddedVectors(folder, DIMENSIONS, "minilm"), Clusters(4)
+    store, clusters = EmbeddedVectors(folder, DIMENSIONS, "minilm"), Clusters(4)
     for first in range(0, 1_000_000, 64):
-        await store.upsert(list(made.points(64, first)))
+        await store.upsert(list(clusters.points(64, first)))
         sys.stdout.write(f"{first + 64} {store.pid}\n")
         sys.stdout.flush()
 

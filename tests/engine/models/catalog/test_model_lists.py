@@ -103,16 +103,16 @@ async def test_the_list_of_anthropic_comes_from_the_address_that_its_models_have
     )
     models = ModelRouter(keys, tmp_path, RetryPolicy(attempts=1), SettingValues, tmp_path / "models.json")
     try:
-        found = await models.available.list(refresh=False, fetch=True)
+        model_list = await models.available.list(refresh=False, fetch=True)
     finally:
         await models.close()
         await runner.cleanup()
     assert asked == [("/v1/models?limit=1000", KEY)]
-    assert "anthropic/claude-of-a-gateway" in [model.id for model in found.models]
+    assert "anthropic/claude-of-a-gateway" in [model.id for model in model_list.models]
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answer", "error_text"),
     [
         (web.Response(status=401, text=f'{{"error": "bad key {KEY}"}}'), "(401): bad key [key removed]"),
         (web.Response(text="<html>"), "not a list of models"),
@@ -120,39 +120,39 @@ async def test_the_list_of_anthropic_comes_from_the_address_that_its_models_have
         (web.Response(text=f'{{"data": [{"[]," * 300_000}[]]}}'), "not a list of models"),
     ],
 )
-async def test_failed_fetch_keeps_the_old_model_list(tmp_path: Path, answer: web.Response, said: str) -> None:
+async def test_failed_fetch_keeps_the_old_model_list(tmp_path: Path, answer: web.Response, error_text: str) -> None:
     async with lists(None) as base:
         await fetched(tmp_path, base)
     async with lists(answer) as base:
-        found = await fetched(tmp_path, base)
-    (row,) = [provider for provider in found.providers if provider.name == "openai"]
-    assert said in row.list_error
+        model_list = await fetched(tmp_path, base)
+    (row,) = [provider for provider in model_list.providers if provider.name == "openai"]
+    assert error_text in row.list_error
     assert KEY not in row.list_error
-    assert [model.id for model in found.models if model.provider == "openai"] == ["openai/vendor/new-model"]
+    assert [model.id for model in model_list.models if model.provider == "openai"] == ["openai/vendor/new-model"]
 
 
 async def test_unsaved_model_list_is_used_with_a_warning(tmp_path: Path) -> None:
     (tmp_path / "models.new").mkdir()
     async with lists(None) as base:
-        found = await fetched(tmp_path, base)
-    (row,) = [provider for provider in found.providers if provider.name == "openai"]
-    assert [model.id for model in found.models if model.provider == "openai"] == ["openai/vendor/new-model"]
+        model_list = await fetched(tmp_path, base)
+    (row,) = [provider for provider in model_list.providers if provider.name == "openai"]
+    assert [model.id for model in model_list.models if model.provider == "openai"] == ["openai/vendor/new-model"]
     assert row.list_error == "The list of OpenAI is good until the engine ends: it could not be saved (Is a directory)."
 
 
 async def test_without_a_network_the_old_list_is_kept_with_an_error(tmp_path: Path) -> None:
     async with lists(None) as base:
         await fetched(tmp_path, base)
-    found = await fetched(tmp_path, base)
-    (row,) = [provider for provider in found.providers if provider.name == "openai"]
+    model_list = await fetched(tmp_path, base)
+    (row,) = [provider for provider in model_list.providers if provider.name == "openai"]
     assert row.list_error == "OpenAI could not be reached; the list from before is kept."
     assert row.listed_at is not None
 
 
 async def test_corrupt_list_file_counts_as_empty(tmp_path: Path) -> None:
     (tmp_path / "models.json").write_text("{")
-    found = await fetched(tmp_path, "http://127.0.0.1:9/v1", fetch=False)
-    assert len([model for model in found.models if model.provider == "openai"]) > 10
+    model_list = await fetched(tmp_path, "http://127.0.0.1:9/v1", fetch=False)
+    assert len([model for model in model_list.models if model.provider == "openai"]) > 10
 
 
 async def test_shared_models_of_another_machine_are_listed(tmp_path: Path) -> None:
@@ -163,10 +163,10 @@ async def test_shared_models_of_another_machine_are_listed(tmp_path: Path) -> No
     ):
         keys = KeyStore(tmp_path / "keys", {**NO_LOCAL_SERVERS, "ERRAND_PROXY_API_KEY": TOKEN}, lambda: None)
         models = ModelRouter(keys, tmp_path, RetryPolicy(attempts=1), lambda: SettingValues(proxy_url=shared.url))
-        found = await models.available.list(refresh=False, fetch=True)
+        model_list = await models.available.list(refresh=False, fetch=True)
         await models.close()
-    assert [model.id for model in found.models if model.provider == "proxy"] == ["proxy/ollama/qwen"]
-    assert found.default == "proxy/ollama/qwen"
+    assert [model.id for model in model_list.models if model.provider == "proxy"] == ["proxy/ollama/qwen"]
+    assert model_list.default == "proxy/ollama/qwen"
 
 
 async def test_own_models_are_listed_with_their_price_and_window(tmp_path: Path) -> None:
@@ -174,9 +174,9 @@ async def test_own_models_are_listed_with_their_price_and_window(tmp_path: Path)
     async with ModelServer(models=("qwen3", "other")) as server:
         keys = KeyStore(tmp_path, {**NO_LOCAL_SERVERS, "OLLAMA_HOST": server.url.removesuffix("/v1")}, lambda: None)
         models = ModelRouter(keys, tmp_path, settings=lambda: SettingValues(own_models=text))
-        found = await models.available.list(refresh=False)
+        model_list = await models.available.list(refresh=False)
         await models.close()
-    row = next(model for model in found.models if model.id == "ollama/qwen3")
+    row = next(model for model in model_list.models if model.id == "ollama/qwen3")
     assert (row.context_tokens, row.input_price, row.output_price) == (40960, 0.5, 2.0)
     assert (row.tools, row.images, row.thinking) == (True, False, True)
     assert models.context_tokens("proxy/ollama/qwen3") == 40960
@@ -186,7 +186,7 @@ async def test_own_models_are_listed_with_their_price_and_window(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "reason"),
     [
         ("qwen3 1 2 3", "begins with an id"),
         ("ollama/qwen3 40960", "two prices"),
@@ -195,9 +195,11 @@ async def test_own_models_are_listed_with_their_price_and_window(tmp_path: Path)
         ("a/b 1 1 1\nollama/qwen3 -5 0 0", "'-5' is not a number"),
     ],
 )
-def test_invalid_own_model_is_refused_with_a_reason_and_nothing_is_stored(tmp_path: Path, text: str, said: str) -> None:
+def test_invalid_own_model_is_refused_with_a_reason_and_nothing_is_stored(
+    tmp_path: Path, text: str, reason: str
+) -> None:
     settings = Settings(tmp_path / "settings.json")
-    with pytest.raises(InvalidParams, match=said):
+    with pytest.raises(InvalidParams, match=reason):
         settings.set("own_models", text)
     assert settings.values.own_models == ""
     assert not (tmp_path / "settings.json").exists()

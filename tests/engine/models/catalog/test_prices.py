@@ -48,14 +48,14 @@ def priced_rows() -> Iterator[tuple[str, str, str]]:
 
 
 def theirs(provider: str, name: str, usage: Usage) -> float:
-    given = litellm.Usage(
+    litellm_usage = litellm.Usage(
         prompt_tokens=usage.input_tokens,
         completion_tokens=usage.output_tokens,
         cache_read_input_tokens=usage.cache_read_tokens,
         cache_creation_input_tokens=usage.cache_write_tokens,
         prompt_tokens_details={"cached_tokens": usage.cache_read_tokens},
     )
-    return sum(generic_cost_per_token(name, given, provider, current_time=DAY))
+    return sum(generic_cost_per_token(name, litellm_usage, provider, current_time=DAY))
 
 
 def test_every_row_costs_what_the_library_says() -> None:
@@ -63,17 +63,17 @@ def test_every_row_costs_what_the_library_says() -> None:
     assert len(rows) > 200
     wrong: list[str] = []
     for model_id, provider, name in rows:
-        known = model_facts.facts(model_id)
-        assert known is not None, model_id
+        facts = model_facts.facts(model_id)
+        assert facts is not None, model_id
         for usage in CALLS:
-            ours, other = known.cost(usage), theirs(provider, name, usage)
+            ours, other = facts.cost(usage), theirs(provider, name, usage)
             if ours != pytest.approx(other):
                 wrong.append(f"{model_id}: {usage}: {ours}, the library says {other}")
     assert wrong == []
 
 
 def test_every_threshold_of_the_file_is_known() -> None:
-    found = {
+    thresholds = {
         int(size) for row in table().values() for name in row for size in re.findall(r"_above_(\d+)k_tokens", name)
     }
-    assert found == {100, 128, 200, 272, 512}
+    assert thresholds == {100, 128, 200, 272, 512}

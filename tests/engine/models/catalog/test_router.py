@@ -110,9 +110,11 @@ async def test_a_local_server_is_found_where_its_variable_says(tmp_path: Path, n
         models = router(tmp_path, {name: server.url})
         listed = await models.available.list(refresh=True)
         await models.close()
-    (found,) = (row for row in listed.providers if row.local and row.ready)
-    assert found.api_base == server.url
-    assert [model.id for model in listed.models if model.provider == found.name] == [f"{found.name}/mine"]
+    (local_provider,) = (row for row in listed.providers if row.local and row.ready)
+    assert local_provider.api_base == server.url
+    assert [model.id for model in listed.models if model.provider == local_provider.name] == [
+        f"{local_provider.name}/mine"
+    ]
 
 
 async def test_a_key_in_the_environment_makes_its_provider_ready(tmp_path: Path) -> None:
@@ -126,17 +128,17 @@ async def test_a_key_in_the_environment_makes_its_provider_ready(tmp_path: Path)
     assert any(model.id == "groq/openai/gpt-oss-120b" and model.input_price for model in listed.models)
 
 
-@pytest.mark.parametrize("place", ["variable", "second variable", "file", "given"])
-async def test_a_refused_key_names_where_it_was_set(place: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("key_source", ["variable", "second variable", "file", "given"])
+async def test_a_refused_key_names_where_it_was_set(key_source: str, tmp_path: Path) -> None:
     variables = {"variable": {"TOGETHER_API_KEY": KEY}, "second variable": {"TOGETHERAI_API_KEY": KEY}}
-    keys = KeyStore(tmp_path / "keys", {**NO_LOCAL_SERVERS, **variables.get(place, {})}, lambda: None)
-    if place == "file":
+    keys = KeyStore(tmp_path / "keys", {**NO_LOCAL_SERVERS, **variables.get(key_source, {})}, lambda: None)
+    if key_source == "file":
         await keys.set("together", KEY)
     models = ModelRouter(keys, tmp_path, RetryPolicy(attempts=1))
     refusals = [Reply(status=401, error="Incorrect key"), Reply(status=400, error="API key not valid")]
     async with ModelServer(refusals) as server:
-        model = models.open("together/a/b", server.url, KEY if place == "given" else None)
-        said = [(await final(model, request_for("together/a/b"))).error for _ in refusals]
+        model = models.open("together/a/b", server.url, KEY if key_source == "given" else None)
+        errors = [(await final(model, request_for("together/a/b"))).error for _ in refusals]
         await models.close()
     goes_first = "which goes before a stored key: check it there."
     replace_it = "Replace it with `errand keys set together`, or in the settings."
@@ -145,8 +147,8 @@ async def test_a_refused_key_names_where_it_was_set(place: str, tmp_path: Path) 
         "second variable": f"It is the one in the variable TOGETHERAI_API_KEY, {goes_first}",
         "file": f"It is the one in Errand's encrypted key file. {replace_it}",
         "given": "It was given for this task alone, with --api-key-env or by a program: check it there.",
-    }[place]
-    assert said == [f"Together refused the key (401). {where}", f"Together refused the key (400). {where}"]
+    }[key_source]
+    assert errors == [f"Together refused the key (401). {where}", f"Together refused the key (400). {where}"]
 
 
 async def test_closing_the_router_ends_streams_and_connections(tmp_path: Path) -> None:
@@ -168,17 +170,17 @@ async def test_the_same_model_is_opened_once(tmp_path: Path) -> None:
 def test_every_default_model_is_known_and_priced() -> None:
     for row in PROVIDERS:
         if row.default_model and row.price_prefix:
-            known = model_facts.facts(f"{row.name}/{row.default_model}")
-            assert known is not None, row.name
-            assert known.prices.input, row.name
-            assert known.context_tokens, row.name
+            facts = model_facts.facts(f"{row.name}/{row.default_model}")
+            assert facts is not None, row.name
+            assert facts.prices.input, row.name
+            assert facts.context_tokens, row.name
 
 
 def test_cached_tokens_cost_less() -> None:
-    known = model_facts.facts("openai/gpt-5")
-    assert known is not None
-    assert known.cost(Usage(1_000_000, 1_000_000)) == pytest.approx(11.25)
-    assert known.cost(Usage(100_000, 0, cache_read_tokens=100_000)) == pytest.approx(0.0125)
+    facts = model_facts.facts("openai/gpt-5")
+    assert facts is not None
+    assert facts.cost(Usage(1_000_000, 1_000_000)) == pytest.approx(11.25)
+    assert facts.cost(Usage(100_000, 0, cache_read_tokens=100_000)) == pytest.approx(0.0125)
 
 
 async def test_a_reply_of_a_priced_model_carries_its_cost(tmp_path: Path) -> None:
@@ -260,9 +262,9 @@ async def test_a_gateway_without_responses_is_asked_for_chat_completions_from_th
     async with ModelServer([Reply(text="One."), Reply(text="Two.")], responses=False) as server:
         models = router(tmp_path, {"OPENAI_API_KEY": "sk-12345678", "OPENAI_BASE_URL": server.url})
         model = models.open("openai/gpt-5.4")
-        said = [(await final(model, request_for("openai/gpt-5.4"))).text for _ in range(2)]
+        texts = [(await final(model, request_for("openai/gpt-5.4"))).text for _ in range(2)]
         await models.close()
-    assert said == ["One.", "Two."]
+    assert texts == ["One.", "Two."]
     assert [request.path for request in server.requests] == ["/v1/chat/completions"] * 2
 
 
@@ -289,10 +291,10 @@ replies:
     model = models.open("scripted/tour")
     request = request_for("scripted/tour")
     first = await final(model, request)
-    for answer, said in (("dark blue", "You said dark blue to: hello"), ("red", "Something else.")):
+    for answer, expected in (("dark blue", "You said dark blue to: hello"), ("red", "Something else.")):
         result = ToolResultMessage(first.tool_calls[0].id, "ask_user", (Text(answer),))
         messages = (*request.messages, first, result)
-        assert (await final(model, ModelRequest("scripted/tour", "", messages))).text == said
+        assert (await final(model, ModelRequest("scripted/tour", "", messages))).text == expected
     missing = await final(models.open("scripted/none"), request_for("scripted/none"))
     assert missing.error == "There is no script named none. Scripts there are: tour."
     await models.close()
@@ -350,16 +352,19 @@ async def test_a_key_that_a_client_offers_is_used_by_the_next_call(tmp_path: Pat
 async def test_a_key_never_goes_to_an_address_of_another_terminal(tmp_path: Path) -> None:
     keys = KeyStore(tmp_path / "keys", NO_LOCAL_SERVERS, lambda: None)
     models = ModelRouter(keys, tmp_path, RetryPolicy(attempts=1))
-    async with ModelServer([Reply(text="hi")] * 2) as one, ModelServer([Reply(text="hi")] * 2) as two:
-        keys.add_environment({"OPENAI_API_KEY": "key-of-one", "OPENAI_BASE_URL": one.url})
+    async with (
+        ModelServer([Reply(text="hi")] * 2) as first_server,
+        ModelServer([Reply(text="hi")] * 2) as second_server,
+    ):
+        keys.add_environment({"OPENAI_API_KEY": "key-of-one", "OPENAI_BASE_URL": first_server.url})
         first = models.open("openai/gpt-4o")
         await final(first, request_for("openai/gpt-4o"))
-        keys.add_environment({"OPENAI_API_KEY": "key-of-two", "OPENAI_BASE_URL": two.url})
+        keys.add_environment({"OPENAI_API_KEY": "key-of-two", "OPENAI_BASE_URL": second_server.url})
         for model in (first, models.open("openai/gpt-4o")):
             await final(model, request_for("openai/gpt-4o"))
         await models.close()
-    assert [request.headers["Authorization"] for request in one.requests] == ["Bearer key-of-one"] * 2
-    assert [request.headers["Authorization"] for request in two.requests] == ["Bearer key-of-two"]
+    assert [request.headers["Authorization"] for request in first_server.requests] == ["Bearer key-of-one"] * 2
+    assert [request.headers["Authorization"] for request in second_server.requests] == ["Bearer key-of-two"]
 
 
 async def test_a_local_server_whose_address_a_client_offers_is_found(tmp_path: Path) -> None:

@@ -56,12 +56,12 @@ TEXTS: list[tuple[str, Shown]] = [
 
 def taken(text: str, cuts: Iterable[int] = ()) -> list[ParsedPiece]:
     """The pieces of a text that is split at these positions."""
-    pieces, found = ReActParser(), list[ParsedPiece]()
+    pieces, parsed = ReActParser(), list[ParsedPiece]()
     at = 0
     for cut in (*cuts, len(text)):
-        found += pieces.feed(text[at:cut])
+        parsed += pieces.feed(text[at:cut])
         at = cut
-    return found + pieces.finish()
+    return parsed + pieces.finish()
 
 
 def seen(pieces: list[ParsedPiece]) -> Shown:
@@ -73,9 +73,9 @@ def seen(pieces: list[ParsedPiece]) -> Shown:
     return before, [piece.call for piece in pieces if isinstance(piece, ParsedCall)], after
 
 
-@pytest.mark.parametrize(("text", "shown"), TEXTS)
-def test_shown_text_and_calls_are_separated(text: str, shown: Shown) -> None:
-    assert seen(taken(text)) == shown
+@pytest.mark.parametrize(("text", "expected"), TEXTS)
+def test_shown_text_and_calls_are_separated(text: str, expected: Shown) -> None:
+    assert seen(taken(text)) == expected
 
 
 def called(inside: str) -> ToolCallText:
@@ -128,16 +128,16 @@ def test_call_is_parsed_leniently_or_marked_invalid(inside: str, call: ToolCallT
 
 
 def test_unclosed_call_is_read_to_its_end() -> None:
-    whole = '<tool_code><name>shell</name><parameters>{"command": "ls"}'
-    assert seen(taken(whole))[1] == [ToolCallText("shell", '{"command": "ls"}')]
-    assert seen(taken(whole[:-4]))[1] == [ToolCallText("shell", '{"command": "')]
-    assert seen(taken(f"{whole}</parameters>\n<observation>x"))[2] == ""
+    unclosed = '<tool_code><name>shell</name><parameters>{"command": "ls"}'
+    assert seen(taken(unclosed))[1] == [ToolCallText("shell", '{"command": "ls"}')]
+    assert seen(taken(unclosed[:-4]))[1] == [ToolCallText("shell", '{"command": "')]
+    assert seen(taken(f"{unclosed}</parameters>\n<observation>x"))[2] == ""
 
 
 def test_text_after_a_call_is_kept_as_invented() -> None:
     for cuts in ((), range(len(LIST), len(LIST) + 20)):
-        found = taken(f"{LIST}\nSo: <observation>a {LIST} b", cuts)
-        invented = "".join(piece.source for piece in found if isinstance(piece, InventedResult))
+        parsed = taken(f"{LIST}\nSo: <observation>a {LIST} b", cuts)
+        invented = "".join(piece.source for piece in parsed if isinstance(piece, InventedResult))
         assert invented == f"<observation>a {LIST} b"
 
 
@@ -156,11 +156,11 @@ def test_text_is_streamed_except_possible_beginnings_of_tags() -> None:
 
 @given(replies, some.data())
 def test_parsing_is_independent_of_chunk_boundaries_and_loses_nothing(text: str, data: some.DataObject) -> None:
-    whole = taken(text)
-    assert "".join(piece.source for piece in whole) == text
+    parsed = taken(text)
+    assert "".join(piece.source for piece in parsed) == text
     cuts = data.draw(some.lists(some.integers(0, len(text)), max_size=8).map(sorted))
-    assert seen(taken(text, cuts)) == seen(whole)
-    assert seen(taken(text, range(len(text)))) == seen(whole)
+    assert seen(taken(text, cuts)) == seen(parsed)
+    assert seen(taken(text, range(len(text)))) == seen(parsed)
 
 
 def test_large_call_in_small_pieces_is_parsed_in_linear_time() -> None:

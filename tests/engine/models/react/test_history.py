@@ -30,8 +30,8 @@ def shell(call_id: str, command: str = "ls") -> ToolCall:
     return ToolCall(call_id, "shell", {"command": command})
 
 
-def result(call_id: str, given: str) -> ToolResultMessage:
-    return ToolResultMessage(call_id, "shell", (Text(given),))
+def result(call_id: str, output: str) -> ToolResultMessage:
+    return ToolResultMessage(call_id, "shell", (Text(output),))
 
 
 def test_calls_become_xml_and_results_become_observations() -> None:
@@ -50,9 +50,9 @@ def test_parallel_calls_of_another_model_become_one_per_turn() -> None:
         result("1", "a"),
         result("2", "/home"),
     )
-    made = to_text_history(messages)
-    assert [message.role for message in made] == ["user", "assistant", "user", "assistant", "user"]
-    assert [said(message) for message in made[2:]] == [
+    history = to_text_history(messages)
+    assert [message.role for message in history] == ["user", "assistant", "user", "assistant", "user"]
+    assert [said(message) for message in history[2:]] == [
         "user: <observation>\na\n</observation>",
         f"assistant: {LIST.replace('ls', 'pwd')}",
         "user: <observation>\n/home\n</observation>",
@@ -84,8 +84,8 @@ def test_roles_alternate_if_a_message_follows_a_result() -> None:
 
 def test_invented_results_are_rejected_and_the_model_is_told() -> None:
     invented = f"{LIST}\n<observation>lies</observation>"
-    made = to_text_history((reply(shell("1"), Text("Then: \n"), Thinking(invented)), result("1", "truth")))
-    assert [said(message) for message in made] == [
+    history = to_text_history((reply(shell("1"), Text("Then: \n"), Thinking(invented)), result("1", "truth")))
+    assert [said(message) for message in history] == [
         f"assistant: {LIST}\n\nThen: \n",
         f"user: <observation>\ntruth\n</observation>{text('one_call')}",
     ]
@@ -93,10 +93,10 @@ def test_invented_results_are_rejected_and_the_model_is_told() -> None:
 
 def test_unreadable_call_is_returned_with_the_correct_syntax() -> None:
     call = ToolCall("1", UNREADABLE_CALL, {}, invalid='shell("ls")')
-    made = to_text_history(
+    history = to_text_history(
         (reply(call), ToolResultMessage("1", UNREADABLE_CALL, (Text("It could not be read"),), is_error=True))
     )
-    assert [said(message) for message in made] == [
+    assert [said(message) for message in history] == [
         'assistant: <tool_code>\nshell("ls")\n</tool_code>',
         f"user: <observation>\n{text('unreadable')}\n</observation>",
     ]

@@ -38,76 +38,76 @@ def calls_of(message: AssistantMessage) -> list[tuple[str, object]]:
 
 
 async def test_tools_are_described_in_the_prompt_and_none_are_sent(tmp_path: Path) -> None:
-    async with react([Reply(text=f"I look.\n{LIST}"), Reply(text="There is a.")], tmp_path) as way:
-        assert way.server is not None
-        request = request_for(way.model_id)
-        first = await final(way.model, request)
+    async with react([Reply(text=f"I look.\n{LIST}"), Reply(text="There is a.")], tmp_path) as provider:
+        assert provider.server is not None
+        request = request_for(provider.model_id)
+        first = await final(provider.model, request)
         result = ToolResultMessage(first.tool_calls[0].id, "shell", (Text("a"),))
-        await final(way.model, ModelRequest(way.model_id, "", (*request.messages, first, result), (SHELL,)))
-    body = way.server.requests[0].body
+        await final(provider.model, ModelRequest(provider.model_id, "", (*request.messages, first, result), (SHELL,)))
+    body = provider.server.requests[0].body
     assert "tools" not in body
     assert body["model"] == "test-model"
-    prompt = str(way.server.requests[0].messages[0]["content"])
+    prompt = str(provider.server.requests[0].messages[0]["content"])
     assert prompt.startswith("You are helpful.\n\n")
     assert "<name>shell</name>\n<description>Run a command.</description>" in prompt
-    assert [entry["role"] for entry in way.server.requests[1].messages] == ["system", "user", "assistant", "user"]
-    assert way.server.requests[1].messages[-1]["content"] == "<observation>\na\n</observation>"
+    assert [entry["role"] for entry in provider.server.requests[1].messages] == ["system", "user", "assistant", "user"]
+    assert provider.server.requests[1].messages[-1]["content"] == "<observation>\na\n</observation>"
 
 
 @pytest.mark.parametrize("played_on", [LIST, "<observation>\na\n</observation>\n<final_answer>a</final_answer>"])
 async def test_only_the_first_call_counts_and_invented_results_become_thinking(played_on: str, tmp_path: Path) -> None:
-    async with react([Reply(text=f"{LIST}\nI wait. <b\n{played_on}", piece_length=3)], tmp_path) as way:
-        message = await final(way.model, request_for(way.model_id))
-    call, said, thought = message.content
+    async with react([Reply(text=f"{LIST}\nI wait. <b\n{played_on}", piece_length=3)], tmp_path) as provider:
+        message = await final(provider.model, request_for(provider.model_id))
+    call, text_block, thought = message.content
     assert isinstance(call, ToolCall)
-    assert (said, thought) == (Text("I wait. <b\n"), Thinking(played_on))
+    assert (text_block, thought) == (Text("I wait. <b\n"), Thinking(played_on))
     assert message.stop_reason == "tool_use"
 
 
 async def test_call_without_valid_json_can_be_repaired(tmp_path: Path) -> None:
     text = "<tool_code><name>shell</name><parameters>{command: ls}</parameters></tool_code>"
-    async with react([Reply(text=text)], tmp_path) as way:
-        message = await final(way.model, request_for(way.model_id))
+    async with react([Reply(text=text)], tmp_path) as provider:
+        message = await final(provider.model, request_for(provider.model_id))
     assert calls_of(message) == [("shell", "{command: ls}")]
 
 
 async def test_cut_reply_keeps_its_text_and_its_partial_call(tmp_path: Path) -> None:
-    async with react([Reply(text=f"I look.\n{LIST}", cut_after=8)], tmp_path) as way:
-        message = await final(way.model, request_for(way.model_id))
+    async with react([Reply(text=f"I look.\n{LIST}", cut_after=8)], tmp_path) as provider:
+        message = await final(provider.model, request_for(provider.model_id))
     assert message.stop_reason == "error"
     assert "broke off" in (message.error or "")
     assert message.text == "I look."
 
 
 async def test_token_limit_within_a_call_is_reported_as_such(tmp_path: Path) -> None:
-    async with react([Reply(text=LIST.partition('"ls')[0], finish="length")], tmp_path) as way:
-        message = await final(way.model, request_for(way.model_id))
+    async with react([Reply(text=LIST.partition('"ls')[0], finish="length")], tmp_path) as provider:
+        message = await final(provider.model, request_for(provider.model_id))
     assert (message.stop_reason, len(message.tool_calls)) == ("length", 1)
 
 
 async def test_a_final_answer_completes_a_task_that_can_be_completed(tmp_path: Path) -> None:
     answer = Reply(text="<final_answer>All 3 pass.</final_answer>")
-    async with react([answer, answer, Reply(text=f"{LIST}<final_answer>x</final_answer>")], tmp_path) as way:
-        plain = request_for(way.model_id)
-        with_end = ModelRequest(way.model_id, "", plain.messages, (SHELL, DONE))
-        talk = await final(way.model, plain)
-        task = await final(way.model, with_end)
-        early = await final(way.model, with_end)
+    async with react([answer, answer, Reply(text=f"{LIST}<final_answer>x</final_answer>")], tmp_path) as provider:
+        plain = request_for(provider.model_id)
+        with_end = ModelRequest(provider.model_id, "", plain.messages, (SHELL, DONE))
+        talk = await final(provider.model, plain)
+        task = await final(provider.model, with_end)
+        early = await final(provider.model, with_end)
     assert (talk.text, talk.tool_calls, talk.stop_reason) == ("All 3 pass.", (), "stop")
     assert (task.text, calls_of(task)) == ("All 3 pass.", [("task_complete", {"summary": "All 3 pass."})])
     assert calls_of(early) == [("shell", {"command": "ls"})]
 
 
 async def test_empty_final_answer_is_an_empty_reply(tmp_path: Path) -> None:
-    async with react([Reply(text="<final_answer> </final_answer>")], tmp_path) as way:
-        message = await final(way.model, request_for(way.model_id))
+    async with react([Reply(text="<final_answer> </final_answer>")], tmp_path) as provider:
+        message = await final(provider.model, request_for(provider.model_id))
     assert (message.stop_reason, message.content) == ("error", ())
     assert "sent an empty reply" in (message.error or "")
 
 
 async def test_without_tools_the_text_is_left_as_it_is(tmp_path: Path) -> None:
-    async with react([Reply(text=f"So: {LIST}")], tmp_path) as way:
-        message = await final(way.model, ModelRequest(way.model_id, "", request_for("m").messages))
+    async with react([Reply(text=f"So: {LIST}")], tmp_path) as provider:
+        message = await final(provider.model, ModelRequest(provider.model_id, "", request_for("m").messages))
     assert message.content == (Text(f"So: {LIST}"),)
 
 
@@ -176,7 +176,7 @@ def test_incomplete_model_id_is_refused_with_advice(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "said"),
+    ("status", "refusal"),
     [
         (400, "registry.ollama.ai/library/gemma:2b does not support tools"),
         (404, "No endpoints found that support tool use. To learn more about provider routing, visit: https://x"),
@@ -189,12 +189,12 @@ def test_incomplete_model_id_is_refused_with_advice(tmp_path: Path) -> None:
         (400, "Unsupported parameter: 'tools' is not supported with this model."),
     ],
 )
-def test_refusals_of_tools_are_recognised(status: int, said: str) -> None:
-    assert failure_from_response("Test", status, {}, said.encode()).kind is FailureKind.NO_TOOLS
+def test_refusals_of_tools_are_recognised(status: int, refusal: str) -> None:
+    assert failure_from_response("Test", status, {}, refusal.encode()).kind is FailureKind.NO_TOOLS
 
 
 @pytest.mark.parametrize(
-    "said",
+    "refusal",
     [
         "Function tools with reasoning_effort are not supported for gpt-5.4 in /v1/chat/completions.",
         "tool_choice is not supported",
@@ -202,8 +202,8 @@ def test_refusals_of_tools_are_recognised(status: int, said: str) -> None:
         "This model does not support image input",
     ],
 )
-def test_other_refusals_are_not_taken_for_refusals_of_tools(said: str) -> None:
-    assert failure_from_response("Test", 400, {}, said.encode()).kind is not FailureKind.NO_TOOLS
+def test_other_refusals_are_not_taken_for_refusals_of_tools(refusal: str) -> None:
+    assert failure_from_response("Test", 400, {}, refusal.encode()).kind is not FailureKind.NO_TOOLS
 
 
 @pytest.mark.parametrize("name", ["ollama", "mistral"])

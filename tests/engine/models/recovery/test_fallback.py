@@ -39,10 +39,10 @@ def two_models(
     pool: HttpPool, first: ModelServer, second: ModelServer, cooldown: ModelCooldown | None = None
 ) -> RecoveringModel:
     """A model at the first server, with the second as its fallback."""
-    one, other = (
+    primary, fallback = (
         ModelSource(HttpModel(ModelEndpoint(FAST, at.url, stored_key), ChatCompletions, pool)) for at in (first, second)
     )
-    return RecoveringModel(FallbackModels(one, lambda: ("ollama/second",), lambda _: other, cooldown), TWICE)
+    return RecoveringModel(FallbackModels(primary, lambda: ("ollama/second",), lambda _: fallback, cooldown), TWICE)
 
 
 async def asked(models: ModelRouter, base: str) -> tuple[ReplyEnd, list[str]]:
@@ -61,13 +61,13 @@ def remarks(events: list[ModelEvent]) -> list[str]:
 async def test_fallback_model_answers_and_is_named(tmp_path: Path) -> None:
     async with ModelServer([DOWN, DOWN]) as first, ModelServer([Reply(text="Here.")]) as second:
         models = router(tmp_path, second.url, "ollama/second")
-        end, told = await asked(models, first.url)
+        end, notices = await asked(models, first.url)
         await models.close()
         assert len(first.requests) == 2
         assert second.requests[0].body["model"] == "second"
         assert "Authorization" not in second.requests[0].headers
     assert (end.message.text, end.message.error, end.message.model) == ("Here.", None, "ollama/second")
-    (why,) = told
+    (why,) = notices
     assert why.startswith("openai_compatible/first did not answer, so ollama/second was used.")
     assert "we are down" in why
 
@@ -86,10 +86,10 @@ async def test_no_other_model_is_asked_after_something_was_shown(tmp_path: Path)
     cut = Reply(text="One two three four", cut_after=3)
     async with ModelServer([cut, cut]) as first, ModelServer([Reply(text="never")]) as second:
         models = router(tmp_path, second.url, "ollama/second")
-        end, told = await asked(models, first.url)
+        end, notices = await asked(models, first.url)
         await models.close()
         assert second.requests == []
-    assert (end.message.stop_reason, told) == ("error", [])
+    assert (end.message.stop_reason, notices) == ("error", [])
 
 
 @pytest.mark.parametrize(
@@ -104,23 +104,23 @@ async def test_no_other_model_is_asked_after_something_was_shown(tmp_path: Path)
 async def test_invalid_request_is_sent_to_no_other_model(tmp_path: Path, refusal: Reply) -> None:
     async with ModelServer([refusal] * 2) as first, ModelServer([Reply(text="never")]) as second:
         models = router(tmp_path, second.url, "ollama/second")
-        end, told = await asked(models, first.url)
+        end, notices = await asked(models, first.url)
         await models.close()
         assert second.requests == []
-    assert (end.message.stop_reason, told) == ("error", [])
+    assert (end.message.stop_reason, notices) == ("error", [])
 
 
 async def test_if_all_models_fail_the_end_lists_each_failure(tmp_path: Path) -> None:
     async with ModelServer([DOWN] * 2) as first, ModelServer([Reply(status=401)]) as second:
         models = router(tmp_path, second.url, "ollama/second, nowhere/x, openai_compatible/first")
-        end, told = await asked(models, first.url)
+        end, notices = await asked(models, first.url)
         await models.close()
     assert end.message.model == FIRST
     error = end.message.error or ""
     assert "we are down" in error
     assert "ollama/second was asked instead: Ollama refused the key (401)" in error
     assert "nowhere/x was asked instead: There is no provider named 'nowhere'" in error
-    assert len(told) == 2
+    assert len(notices) == 2
 
 
 async def test_if_all_models_are_rate_limited_the_first_one_is_waited_for(tmp_path: Path) -> None:
@@ -174,9 +174,9 @@ async def test_model_in_cooldown_is_asked_if_no_other_answers() -> None:
     async with ModelServer([DOWN, DOWN, Reply(text="Back.")]) as first, ModelServer([Reply(status=401)] * 2) as second:
         pool = HttpPool()
         model = two_models(pool, first, second, ModelCooldown(slow_s=0.0))
-        failed, found = [await collect(model, request_for(FIRST)) for _ in range(2)]
+        failed, recovered = [await collect(model, request_for(FIRST)) for _ in range(2)]
         await pool.close()
-    last, back = failed[-1], found[-1]
+    last, back = failed[-1], recovered[-1]
     assert isinstance(last, ReplyEnd)
     assert isinstance(back, ReplyEnd)
     assert (last.message.model, back.message.model, back.message.text) == (FIRST, FIRST, "Back.")

@@ -40,7 +40,7 @@ def test_whether_a_temperature_is_accepted_depends_on_thinking(model: str, level
 
 
 @pytest.mark.parametrize(
-    "said",
+    "refusal",
     [
         "Unsupported value: 'temperature' does not support 0.3 with this model. Only the default (1) is.",
         "Unsupported parameter: 'temperature' is not supported with this model.",
@@ -50,15 +50,15 @@ def test_whether_a_temperature_is_accepted_depends_on_thinking(model: str, level
         "invalid temperature: only 1 is allowed for this model",
     ],
 )
-def test_refusals_of_a_temperature_are_recognised(said: str) -> None:
-    body = b'{"error": {"message": "%s"}}' % said.encode()
+def test_refusals_of_a_temperature_are_recognised(refusal: str) -> None:
+    body = b'{"error": {"message": "%s"}}' % refusal.encode()
     assert failure_from_response("Some provider", 400, {}, body).kind is FailureKind.NO_TEMPERATURE
     assert failure_from_response("Some provider", 500, {}, body).kind is not FailureKind.NO_TEMPERATURE
 
 
 def test_other_refusals_are_not_taken_for_refusals_of_a_temperature() -> None:
-    said = b'{"error": "The temperature of Rome was asked for"}'
-    assert failure_from_response("Some provider", 400, {}, said).kind is not FailureKind.NO_TEMPERATURE
+    body = b'{"error": "The temperature of Rome was asked for"}'
+    assert failure_from_response("Some provider", 400, {}, body).kind is not FailureKind.NO_TEMPERATURE
 
 
 class Picky:
@@ -81,24 +81,24 @@ def around(provider: Picky) -> RecoveringModel:
 
 async def told(model: RecoveringModel, request: ModelRequest) -> list[str]:
     """The text of a reply, including notices."""
-    said: list[str] = []
+    texts: list[str] = []
     async for event in model.stream(request, CancelSignal()):
         match event:
             case ModelNotice(data=data):
-                said.append(data_text(data))
+                texts.append(data_text(data))
             case ReplyEnd(message=message):
-                said.append(message.text)
+                texts.append(message.text)
             case _:
                 pass
-    return said
+    return texts
 
 
 async def test_refused_temperature_is_omitted_afterwards_with_one_notice_per_conversation() -> None:
     picky = Picky()
     model = around(picky)
-    said = "The temperature 0.3 was not sent: local/olmo does not support it."
-    assert [await told(model, asked("local/olmo")) for _ in range(2)] == [[said, "Hi."], ["Hi."]]
-    assert await told(model, asked("local/olmo", session="conv_2")) == [said, "Hi."]
+    notice = "The temperature 0.3 was not sent: local/olmo does not support it."
+    assert [await told(model, asked("local/olmo")) for _ in range(2)] == [[notice, "Hi."], ["Hi."]]
+    assert await told(model, asked("local/olmo", session="conv_2")) == [notice, "Hi."]
     assert picky.asked == [0.3, None, None, None]
 
 
@@ -109,8 +109,8 @@ async def test_temperature_known_to_be_refused_is_not_sent() -> None:
         "The temperature 0.3 was not sent: openai/o3 does not support it.",
         "Hi.",
     ]
-    (said, _) = await told(model, asked("anthropic/claude-sonnet-4-5", "high"))
-    assert said == "The temperature 0.3 was not sent: thinking models use their own."
+    (notice, _) = await told(model, asked("anthropic/claude-sonnet-4-5", "high"))
+    assert notice == "The temperature 0.3 was not sent: thinking models use their own."
     assert picky.asked == [None, None]
 
 

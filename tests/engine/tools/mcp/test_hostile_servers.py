@@ -27,7 +27,7 @@ _MAX_GROWTH_MB = 100
 
 
 class Outcome(msgspec.Struct):
-    """What the process of the client saw."""
+    """The results that the client's process reports."""
 
     hostile: str
     after: str

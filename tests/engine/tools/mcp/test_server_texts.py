@@ -26,8 +26,8 @@ def test_a_part_of_a_server_stays_on_its_line_whatever_it_contains() -> None:
 
 @pytest.mark.parametrize("character", HIDDEN)
 def test_every_hidden_character_of_an_argument_is_spelled_out(character: str) -> None:
-    shown = argument_text(f"a{character}b")
-    assert shown.isprintable() and shown.startswith("$'a\\") and shown != argument_text("ab")
+    quoted = argument_text(f"a{character}b")
+    assert quoted.isprintable() and quoted.startswith("$'a\\") and quoted != argument_text("ab")
 
 
 @pytest.mark.parametrize("argument", ["a\nb", "it's\n", "\t'\\u202e", "\x1b[1m\n", "plain", "two words", "it's", "é"])
@@ -39,8 +39,8 @@ def test_what_is_displayed_is_what_a_shell_would_run(argument: str) -> None:
 
 
 def test_an_ordinary_command_is_quoted_as_usual() -> None:
-    words = ("npx", "-y", "@scope/server", "two words", "$HOME", "")
-    assert command_text(words) == shlex.join(words)
+    argv = ("npx", "-y", "@scope/server", "two words", "$HOME", "")
+    assert command_text(argv) == shlex.join(argv)
 
 
 def test_a_wrong_name_of_a_variable_is_spelled_out_in_the_error() -> None:

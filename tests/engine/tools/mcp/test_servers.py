@@ -76,17 +76,19 @@ async def test_a_huge_result_is_cut_and_kept_whole_in_a_file(tmp_path: Path) -> 
 
 
 async def test_progress_is_shown_while_a_call_runs(tmp_path: Path) -> None:
-    shown: list[str] = []
+    progress_texts: list[str] = []
     async with server_of(tmp_path) as server:
         await echo(
-            await tool_of_server(server, tmp_path), "progress", on_update=lambda part: shown.append(text_of(part))
+            await tool_of_server(server, tmp_path),
+            "progress",
+            on_update=lambda part: progress_texts.append(text_of(part)),
         )
-    assert shown and shown[-1] == "3 of 3: step 3"
+    assert progress_texts and progress_texts[-1] == "3 of 3: step 3"
 
 
 async def test_a_cancelled_call_returns_at_once_and_tells_the_server(tmp_path: Path) -> None:
-    told = tmp_path / "told"
-    async with server_of(tmp_path, "good", str(told)) as server:
+    log_file = tmp_path / "told"
+    async with server_of(tmp_path, "good", str(log_file)) as server:
         tool, cancel = await tool_of_server(server, tmp_path), CancelSignal()
         call = asyncio.ensure_future(echo(tool, "hang", cancel))
         await asyncio.sleep(0)
@@ -94,7 +96,7 @@ async def test_a_cancelled_call_returns_at_once_and_tells_the_server(tmp_path: P
         asyncio.get_running_loop().call_later(0.05, cancel.set)
         assert str(await _failure(call)) == "Operation aborted"
         assert text_of(await echo(tool, "still there")) == "still there"
-        await until(lambda: told.exists() and "cancelled" in told.read_text())
+        await until(lambda: log_file.exists() and "cancelled" in log_file.read_text())
 
 
 async def test_a_server_that_does_not_answer_in_time_is_an_error_and_stays(tmp_path: Path) -> None:
@@ -211,8 +213,8 @@ async def test_no_key_of_a_client_reaches_a_server_unless_it_is_named(
     monkeypatch.setenv("SOME_SERVICE_TOKEN", "secret-value-123")
     monkeypatch.setenv("PLAIN_WORD", "seen")
     async with server_of(tmp_path) as server:
-        found = text_of(await echo(await tool_of_server(server, tmp_path), "environment"))
-    assert "secret-value-123" not in found and '"PLAIN_WORD": "seen"' in found
+        environment = text_of(await echo(await tool_of_server(server, tmp_path), "environment"))
+    assert "secret-value-123" not in environment and '"PLAIN_WORD": "seen"' in environment
 
 
 async def test_variables_are_put_into_the_command_and_the_variables_of_a_server(
@@ -220,22 +222,25 @@ async def test_variables_are_put_into_the_command_and_the_variables_of_a_server(
 ) -> None:
     monkeypatch.setenv("MODE_OF_SERVER", "good")
     monkeypatch.setenv("SET_HERE", "mine")
-    words = (*command()[:-1], "${MODE_OF_SERVER}")
-    given = {"ONE": "${SET_HERE:-other}", "TWO": "${NOT_SET_HERE:-other}"}
-    async with pool_of(tmp_path, StoredServer(name="test", command=words, env=given)) as pool:
+    argv = (*command()[:-1], "${MODE_OF_SERVER}")
+    variables = {"ONE": "${SET_HERE:-other}", "TWO": "${NOT_SET_HERE:-other}"}
+    async with pool_of(tmp_path, StoredServer(name="test", command=argv, env=variables)) as pool:
         server = await pool.find("test")
-        found = text_of(await echo(await tool_of_server(server, tmp_path), "environment"))
+        environment = text_of(await echo(await tool_of_server(server, tmp_path), "environment"))
         assert "${MODE_OF_SERVER}" in server.log.text()
-    assert '"ONE": "mine"' in found and '"TWO": "other"' in found
+    assert '"ONE": "mine"' in environment and '"TWO": "other"' in environment
 
 
 async def test_a_stop_does_not_wait_for_a_server_that_is_starting(tmp_path: Path) -> None:
-    words = (PYTHON, "-c", "import time; time.sleep(60)")
-    async with pool_of(tmp_path, StoredServer(name="test", command=words)) as pool:
+    argv = (PYTHON, "-c", "import time; time.sleep(60)")
+    async with pool_of(tmp_path, StoredServer(name="test", command=argv)) as pool:
         server, cancel = await pool.find("test"), CancelSignal()
         tool = McpResources([server], make_tool_context(tmp_path))
-        wanted: tuple[JsonObject, ...] = ({"operation": "list"}, {"operation": "read", "server": "test", "uri": "a:b"})
-        calls = [asyncio.create_task(tool.execute("c1", one, cancel, lambda _: None)) for one in wanted]
+        requests: tuple[JsonObject, ...] = (
+            {"operation": "list"},
+            {"operation": "read", "server": "test", "uri": "a:b"},
+        )
+        calls = [asyncio.create_task(tool.execute("c1", request, cancel, lambda _: None)) for request in requests]
         await until(lambda: server.state == "starting")
         cancel.set()
         for call in calls:
@@ -248,6 +253,6 @@ async def test_resources_are_listed_and_read_by_one_tool(tmp_path: Path) -> None
         tool = McpResources([server], make_tool_context(tmp_path))
         listed = await tool.execute("c1", {"operation": "list"}, CancelSignal(), lambda _: None)
         assert text_of(listed) == "test: test://one (one): the first"
-        wanted = {"operation": "read", "server": "test", "uri": "test://one"}
-        assert "content of one" in text_of(await tool.execute("c2", {**wanted}, CancelSignal(), lambda _: None))
-        assert tool.access({**wanted}).service == "test/resources"
+        arguments = {"operation": "read", "server": "test", "uri": "test://one"}
+        assert "content of one" in text_of(await tool.execute("c2", {**arguments}, CancelSignal(), lambda _: None))
+        assert tool.access({**arguments}).service == "test/resources"

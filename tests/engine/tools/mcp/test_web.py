@@ -82,9 +82,9 @@ async def test_a_server_that_refuses_is_not_followed_and_says_why(tmp_path: Path
         address = runner.addresses[0]
         server = McpServer(name="web", url=f"http://127.0.0.1:{address[1]}/mcp", headers={"X-Mine": "yes"})
         async with pool_of(tmp_path, server) as pool:
-            found = await pool.find("web")
+            connection = await pool.find("web")
             with pytest.raises(McpError, match=str(status)):
-                await found.connected()
-            assert found.state == state and seen == ["yes"]
+                await connection.connected()
+            assert connection.state == state and seen == ["yes"]
     finally:
         await runner.cleanup()

@@ -28,16 +28,16 @@ class Company:
     @property
     def said(self) -> list[str]:
         """The texts, with their authors where these are shown."""
-        words: list[str] = []
+        texts: list[str] = []
         for row in self.mirror.rows:
             match row:
                 case UserRow(text=text) | ReplyRow(markdown=text):
-                    words.append(text)
+                    texts.append(text)
                 case SpeakerRow(speaker=speaker):
-                    words.append(f"{speaker.name}:")
+                    texts.append(f"{speaker.name}:")
                 case _:
                     pass
-        return words
+        return texts
 
     def agent(self, name: str) -> Agent:
         return next(agent for agent in self.store.agents.all if agent.name == name)
@@ -46,11 +46,11 @@ class Company:
         task = self.engine.stores.tasks.of_agent(self.agent(name).id)
         return task is not None and task.outcome.ended_at is not None
 
-    async def until_said(self, *words: str) -> None:
+    async def until_said(self, *texts: str) -> None:
         try:
-            await until(lambda: self.said == [*words])
+            await until(lambda: self.said == [*texts])
         except TimeoutError:
-            assert self.said == [*words], str((self.said, self.trouble))
+            assert self.said == [*texts], str((self.said, self.trouble))
             raise
 
 
@@ -129,7 +129,7 @@ async def test_options_of_one_agent_are_not_sent_to_another(tmp_path: Path) -> N
         people = await company(stack, tmp_path, ModelServer(answer=echo))
         store = people.store
         store.agents.add(store.conversation_id or "", NewAgent("assistant", "Ada", model="openai_compatible/own"))
-        await until(lambda: any(one.name == "Ada" for one in store.agents.all))
+        await until(lambda: any(agent.name == "Ada" for agent in store.agents.all))
         store.agents.show_agent(people.agent("Assistant").id)
         models: list[str] = []
         for name in ("Ada", "Coder"):

@@ -29,20 +29,20 @@ class Talk:
     @property
     def said(self) -> list[str]:
         """The texts of people and the agent, and the branch switches between."""
-        words: list[str] = []
+        texts: list[str] = []
         for row in self.mirror.rows:
             match row:
                 case UserRow(text=text) | ReplyRow(markdown=text):
-                    words.append(text)
+                    texts.append(text)
                 case BranchSwitchRow(number=number, count=count):
-                    words.append(f"{number}/{count}")
+                    texts.append(f"{number}/{count}")
                 case EditMessageRow():
-                    words.append("edit")
+                    texts.append("edit")
                 case BranchEndRow(child_ids=children):
-                    words.append(f"{len(children)} below")
+                    texts.append(f"{len(children)} below")
                 case _:
                     pass
-        return words
+        return texts
 
     @property
     def task(self) -> Task:
@@ -64,11 +64,11 @@ class Talk:
     def fork(self) -> BranchSwitchRow:
         return next(row for row in self.mirror.rows if isinstance(row, BranchSwitchRow))
 
-    async def until_said(self, *words: str) -> None:
+    async def until_said(self, *texts: str) -> None:
         try:
-            await until(lambda: self.said == [*words] and self.task.outcome.ended_at is not None)
+            await until(lambda: self.said == [*texts] and self.task.outcome.ended_at is not None)
         except TimeoutError:
-            assert self.said == [*words], str(self.trouble)
+            assert self.said == [*texts], str(self.trouble)
             raise
 
 

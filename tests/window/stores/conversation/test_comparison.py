@@ -20,16 +20,16 @@ MODELS = tuple(f"openai_compatible/{name}" for name in ("one", "two", "three"))
 
 
 def said(side: BranchRows) -> list[str]:
-    words: list[str] = []
+    texts: list[str] = []
     for index in range(side.count()):
         match side.row(index):
             case UserRow(text=text) | ReplyRow(markdown=text):
-                words.append(text)
+                texts.append(text)
             case TaskEndRow():
-                words.append("end")
+                texts.append("end")
             case _:
                 pass
-    return words
+    return texts
 
 
 async def engine_of(stack: AsyncExitStack, home: Path, model: ModelServer) -> StoreEngine:
@@ -122,7 +122,7 @@ async def test_three_models_stream_side_by_side_and_one_is_chosen_while_the_othe
         stack.callback(comparison.close)
         comparison.load()
         await until(lambda: comparison.is_loaded and len(store.agents.all) == 3)
-        one, two, three = comparison.sides
+        side_one, side_two, side_three = comparison.sides
         assert comparison.common_text == "who are you?"
         assert [side.models for side in comparison.sides] == [(model,) for model in MODELS], "before they have replied"
         assert [(said(side), side.streams, comparison.can_continue(side)) for side in comparison.sides] == [
@@ -130,23 +130,25 @@ async def test_three_models_stream_side_by_side_and_one_is_chosen_while_the_othe
         ] * 3
         models.begin("one")
         models.begin("two")
-        await until(lambda: [said(one), said(two), said(three)] == [["I am "], ["I am "], []])
-        assert (two.streams, comparison.can_continue(two)) == ("reply", False), "its agent stays on its branch"
+        await until(lambda: [said(side_one), said(side_two), said(side_three)] == [["I am "], ["I am "], []])
+        assert (side_two.streams, comparison.can_continue(side_two)) == ("reply", False), (
+            "its agent stays on its branch"
+        )
         models.end("two")
-        await until(lambda: said(two) == ["I am two.", "end"])
-        assert comparison.can_continue(two)
+        await until(lambda: said(side_two) == ["I am two.", "end"])
+        assert comparison.can_continue(side_two)
         chosen: list[bool] = []
         comparison.chosen.connect(lambda: chosen.append(True))
-        comparison.continue_with(two)
-        await until(lambda: bool(chosen) and store.branch.ids[-1:] == [two.leaf_id])
+        comparison.continue_with(side_two)
+        await until(lambda: bool(chosen) and store.branch.ids[-1:] == [side_two.leaf_id])
         await until(lambda: not engine.stores.tasks.at_work(store.conversation_id or ""))
         assert [side.task.outcome.stop_reason for side in comparison.sides if side.task is not None] == [
             "manual_stop",
             "completed",
             "manual_stop",
         ]
-        shown = store.agents.shown
-        assert shown is not None and shown.beside is None, "the conversation's own agent goes on there"
+        shown_agent = store.agents.shown
+        assert shown_agent is not None and shown_agent.beside is None, "the conversation's own agent goes on there"
 
 
 async def test_a_comparison_that_is_opened_later_shows_what_is_being_written(tmp_path: Path) -> None:
@@ -193,16 +195,16 @@ async def test_one_column_is_stopped_and_a_failed_one_says_why(tmp_path: Path) -
         comparison = comparison_of(engine, store, await asked_of(store))
         stack.callback(comparison.close)
         comparison.load()
-        one, two, three = comparison.sides
-        await until(lambda: three.task is not None and three.task.activity.status == "error")
-        assert three.task is not None and "this model is gone" in (three.task.outcome.error or "")
+        side_one, side_two, side_three = comparison.sides
+        await until(lambda: side_three.task is not None and side_three.task.activity.status == "error")
+        assert side_three.task is not None and "this model is gone" in (side_three.task.outcome.error or "")
         models.begin("one")
         models.begin("two")
-        await until(lambda: said(one) == said(two) == ["I am "])
-        comparison.stop(two)
-        await until(lambda: not two.is_working)
-        assert two.task is not None and two.task.outcome.stop_reason == "manual_stop" and one.is_working
-        assert comparison.can_continue(two), "what was written is kept"
+        await until(lambda: said(side_one) == said(side_two) == ["I am "])
+        comparison.stop(side_two)
+        await until(lambda: not side_two.is_working)
+        assert side_two.task is not None and side_two.task.outcome.stop_reason == "manual_stop" and side_one.is_working
+        assert comparison.can_continue(side_two), "what was written is kept"
         comparison.stop_all()
         await until(lambda: not comparison.is_working)
 
@@ -279,17 +281,17 @@ async def test_a_comparison_that_was_closed_before_its_conversation_is_followed_
         (agent,) = await engine.parts.services.database.agents.list(first)
         store = engine.stores.open(first)
         branches = (ComparedBranch(agent.head_id or ""), ComparedBranch(agent.head_id or ""))
-        closed, kept = comparison_of(engine, store, branches), comparison_of(engine, store, branches)
+        closed, open_comparison = comparison_of(engine, store, branches), comparison_of(engine, store, branches)
         seen: list[str] = []
         closed.loaded.connect(lambda: seen.append("loaded"))
         closed.failed.connect(seen.append)
-        for one in (closed, kept):
-            one.load()
+        for comparison in (closed, open_comparison):
+            comparison.load()
         assert not store.is_followed
         closed.close()
-        await until(lambda: kept.is_loaded)
+        await until(lambda: open_comparison.is_loaded)
         assert (seen, closed.is_loaded, closed.sides[0].count()) == ([], False, 0)
         closed.load()
-        kept.load()
-        kept.close()
-        assert not kept.is_loaded
+        open_comparison.load()
+        open_comparison.close()
+        assert not open_comparison.is_loaded

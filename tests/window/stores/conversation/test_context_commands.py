@@ -34,17 +34,17 @@ async def test_a_message_is_kept_and_released_and_a_refusal_is_reported(tmp_path
         await until(lambda: store.context.is_kept(message.id))
         store.context.release(message.id)
         await until(lambda: not store.context.is_kept(message.id))
-        told: list[str] = []
-        store.failed.connect(told.append)
+        failures: list[str] = []
+        store.failed.connect(failures.append)
         store.context.keep("nowhere")
-        await until(lambda: bool(told))
-        assert "no node" in told[0]
+        await until(lambda: bool(failures))
+        assert "no node" in failures[0]
 
 
 async def test_an_empty_conversation_cannot_be_summarised(tmp_path: Path) -> None:
     async with store_engine(tmp_path, ModelServer(answer=answering)) as engine:
         store = engine.stores.open(None)
-        told: list[str] = []
-        store.failed.connect(told.append)
+        failures: list[str] = []
+        store.failed.connect(failures.append)
         store.context.summarise()
-        assert told == [store.context.locked] == ["No messages yet."]
+        assert failures == [store.context.locked] == ["No messages yet."]

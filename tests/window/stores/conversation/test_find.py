@@ -27,8 +27,8 @@ _COUNT = 120
 
 
 def _said(number: int, text: str, node_id: str = "", parent: str | None = None) -> Node:
-    made = node(node_id or f"n{number}", parent or (f"n{number - 1}" if number else None), text=text)
-    return msgspec.structs.replace(made, created_at=NOW + timedelta(seconds=number))
+    base = node(node_id or f"n{number}", parent or (f"n{number - 1}" if number else None), text=text)
+    return msgspec.structs.replace(base, created_at=NOW + timedelta(seconds=number))
 
 
 async def _tell(engine: EngineServer) -> None:

@@ -43,22 +43,24 @@ async def test_rows_tree_and_title_of_an_open_conversation_lose_what_is_forgotte
         await until(lambda: "quokka" not in told(mirror).casefold())
         await until(lambda: [line.text for line in tree.lines] == [FORGOTTEN])
         listed = engine.stores.conversations
-        await until(lambda: (found := listed.get(task.conversation_id)) is not None and found.title == NO_TITLE)
+        await until(
+            lambda: (conversation := listed.get(task.conversation_id)) is not None and conversation.title == NO_TITLE
+        )
         kinds = [type(row) for row in mirror.rows]
         assert kinds == [UserRow, ReplyRow, ToolCallRow, StepRow, ReplyRow, TaskEndRow]
-        said = [
+        texts = [
             row.text if isinstance(row, UserRow) else row.markdown
             for row in mirror.rows
             if isinstance(row, UserRow | ReplyRow)
         ]
-        assert said == [FORGOTTEN] * 3
+        assert texts == [FORGOTTEN] * 3
         card = mirror.rows[2]
         assert isinstance(card, ToolCallRow) and card.result is not None
         assert (card.call.arguments, card.result.text, card.result.summary) == ({}, FORGOTTEN, FORGOTTEN.lower())
-        shown = list(mirror.rows)
+        rows_before = list(mirror.rows)
         store.load()
         await until(lambda: store.is_current)
-        assert list(mirror.rows) == shown
+        assert list(mirror.rows) == rows_before
 
 
 async def test_the_task_of_a_sub_agent_stays_at_its_place_in_the_tree(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What a command writes while it runs: each piece once, in its row, and the states of the calls beside it."""
+"""Output of a command while it runs: each piece once, in its row, and the states of the calls beside it."""
 
 from pathlib import Path
 

@@ -112,17 +112,17 @@ def replies_of_one_agent() -> list[Node]:
 def test_speaker_names_do_not_depend_on_where_a_page_begins(cut: int) -> None:
     nodes = replies_of_one_agent()
     speakers = {"a1": Speaker("Anna", ""), "a2": Speaker("Ben", "")}
-    whole = LoadedBranch()
-    whole.set_speakers(speakers)
-    whole.show(nodes, False, ())
+    full_branch = LoadedBranch()
+    full_branch.set_speakers(speakers)
+    full_branch.show(nodes, False, ())
     branch = LoadedBranch()
     branch.set_speakers(speakers)
     branch.show(nodes[cut:], True, ())
     rows = {node_id: branch.rows(node_id) for node_id in branch.ids}
     for node_id in branch.prepend(nodes[:cut], False, ()):
         rows[node_id] = branch.rows(node_id)
-    assert rows == {node.id: whole.rows(node.id) for node in nodes}
-    assert [each for each in whole.ids if any(isinstance(row, SpeakerRow) for row in rows[each])] == ["r0", "r1"]
+    assert rows == {node.id: full_branch.rows(node.id) for node in nodes}
+    assert [each for each in full_branch.ids if any(isinstance(row, SpeakerRow) for row in rows[each])] == ["r0", "r1"]
 
 
 def test_an_older_page_keeps_the_text_that_has_streamed_so_far() -> None:
@@ -220,10 +220,10 @@ async def test_an_engine_with_another_event_log_causes_a_reload(tmp_path: Path) 
 async def test_a_missing_conversation_is_reported(tmp_path: Path) -> None:
     async with engine_server(tmp_path / "home") as engine, stores_on(engine.endpoint) as stores:
         store = stores.open("gone")
-        said: list[str] = []
-        store.failed.connect(said.append)
-        await until(lambda: bool(said))
-        assert said == ["There is no conversation 'gone'."]
+        failures: list[str] = []
+        store.failed.connect(failures.append)
+        await until(lambda: bool(failures))
+        assert failures == ["There is no conversation 'gone'."]
         assert not store.is_loaded
         stores.close(store)
 
@@ -231,11 +231,11 @@ async def test_a_missing_conversation_is_reported(tmp_path: Path) -> None:
 async def test_without_an_engine_the_session_gives_the_reason_and_can_retry(tmp_path: Path) -> None:
     async with cable_to(None) as cable, stores_on(cable.find) as stores:
         assert (stores.session.state, stores.session.reason) == ("lost", "No engine runs.")
-        said: list[str] = []
-        stores.asks.failed.connect(said.append)
+        failures: list[str] = []
+        stores.asks.failed.connect(failures.append)
         stores.asks.answer(AskAnswerParams(ask_id="k1", text="yes"))
-        await until(lambda: bool(said))
-        assert "No engine runs." in said[0]
+        await until(lambda: bool(failures))
+        assert "No engine runs." in failures[0]
         async with engine_server(tmp_path / "home") as engine:
             cable.target = engine.endpoint()
             stores.session.retry()

@@ -95,8 +95,10 @@ async def test_messages_of_the_engine_to_an_agent_are_notices_not_user_rows(tmp_
         store, mirror = await engine.open(task.conversation_id)
         await mirror.until("TaskEnd")
         assert mirror.kinds == ["User", "Reply", "Notice", "TaskEnd"]
-        told = mirror.rows[2]
-        assert isinstance(told, NoticeRow) and told.notice.text.startswith("Errand told the agent: “If the job is done")
+        notice_row = mirror.rows[2]
+        assert isinstance(notice_row, NoticeRow) and notice_row.notice.text.startswith(
+            "Errand told the agent: “If the job is done"
+        )
         store.branches.edit_last()
         assert mirror.kinds[0] == "EditMessage"
 
@@ -153,8 +155,8 @@ async def test_subscribing_during_a_reply_gives_the_text_so_far_and_a_stop_keeps
         assert isinstance(end, TaskEndRow) and end.task.outcome.stop_reason == "manual_stop"
         assert end.stopped_by == "the window"
         assert end.remarks == ("The last reply was cut off. What came before is kept.",)
-        said = "".join(texts_of(second))
-        assert LONG.startswith(said) and len(said) > 300
+        reply_text = "".join(texts_of(second))
+        assert LONG.startswith(reply_text) and len(reply_text) > 300
 
 
 async def test_send_starts_a_conversation_then_steers_then_starts_the_next_task(tmp_path: Path) -> None:
@@ -178,8 +180,8 @@ async def test_send_starts_a_conversation_then_steers_then_starts_the_next_task(
         await engine.stores.session.call(ENGINE_STATUS, EmptyParams())  # so they have arrived
         gate.set()
         await mirror.until("TaskEnd")
-        said = [row.text for row in mirror.rows if isinstance(row, UserRow)]
-        assert said == ["Count the files", "and the folders", "then rest"]
+        user_texts = [row.text for row in mirror.rows if isinstance(row, UserRow)]
+        assert user_texts == ["Count the files", "and the folders", "then rest"]
         store.commands.send("again")
         await until(lambda: mirror.kinds.count("TaskEnd") == 2)
 
@@ -200,7 +202,7 @@ async def test_a_second_message_starts_no_second_conversation(tmp_path: Path) ->
         await until(lambda: store.task is not None and store.task.outcome.ended_at is not None)
         assert back == ["second"]
         assert [
-            one.title for one in (await engine.parts.services.database.conversations.page(limit=10)).conversations
+            listed.title for listed in (await engine.parts.services.database.conversations.page(limit=10)).conversations
         ] == ["first"]
 
 

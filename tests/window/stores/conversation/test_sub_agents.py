@@ -56,11 +56,11 @@ async def opened_tree(engine: StoreEngine, task: Task) -> tuple[ConversationStor
 
 def drawn(tree: TreeStore) -> list[str]:
     """A text for each line, indented by its depth; `(…)` is the caller."""
-    shown: list[str] = []
+    lines: list[str] = []
     for line in tree.lines:
         caller = f" ({line.task_from})" if line.task_from else ""
-        shown.append(f"{'  ' * line.depth}{line.text}{caller}{' <' if line.is_head else ''}")
-    return shown
+        lines.append(f"{'  ' * line.depth}{line.text}{caller}{' <' if line.is_head else ''}")
+    return lines
 
 
 def node_of(tree: TreeStore, text: str) -> str:
@@ -94,8 +94,8 @@ async def test_task_of_a_sub_agent_is_shown_as_markdown_under_the_name_of_its_ca
         caller, text = mirror.rows[:2]
         assert isinstance(caller, SpeakerRow) and caller.speaker.name == "Task from Assistant"
         assert isinstance(text, ReplyRow) and text.markdown == "# Part a"
-        shown = store.agents.shown
-        assert shown is not None and shown.name == "a"
+        shown_agent = store.agents.shown
+        assert shown_agent is not None and shown_agent.name == "a"
 
 
 async def test_hit_on_the_branch_of_a_sub_agent_selects_it_and_moves_no_head(tmp_path: Path) -> None:
@@ -110,9 +110,9 @@ async def test_hit_on_the_branch_of_a_sub_agent_selects_it_and_moves_no_head(tmp
         store.reached.connect(reached.append)
         store.seeker.seek(hit.node_id, switches=True)
         await until(lambda: bool(reached))
-        heading, found = mirror.rows[reached[-1] :][:2]
+        heading, reply_row = mirror.rows[reached[-1] :][:2]
         assert isinstance(heading, StepRow) and heading.number == 2
-        assert isinstance(found, ReplyRow) and found.markdown == "A zebra of a."
+        assert isinstance(reply_row, ReplyRow) and reply_row.markdown == "A zebra of a."
         assert {agent.id: agent.head_id for agent in await database.agents.list(task.conversation_id)} == heads
         tree.go_to(node_of(tree, "go"))
         await until(lambda: isinstance(mirror.rows[0], UserRow))

@@ -109,13 +109,13 @@ async def test_during_a_task_the_tree_switches_no_branch_and_reports_it(tmp_path
         started = await engine.parts.start("work", conversation_id=first.conversation_id)
         await engine.parts.watcher.task(started.id, lambda task: task.activity.status == "tool_executing")
         store, _ = await engine.open(first.conversation_id)
-        told: list[str] = []
-        store.failed.connect(told.append)
+        failures: list[str] = []
+        store.failed.connect(failures.append)
         tree = TreeStore(store, engine.stores.session)
         tree.open()
         await until(lambda: said(tree) == ["first", "One.", "Two.", "work <"])
         tree.go_to(reply.id)
-        assert told and "working here" in told[0]
+        assert failures and "working here" in failures[0]
         await engine.parts.services.runner.stop(started.id, "the test")
         await until(lambda: not store.branches.locked)
         tree.go_to(reply.id)

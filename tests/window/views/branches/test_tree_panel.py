@@ -53,9 +53,9 @@ async def test_a_single_branch_shows_a_hint_and_two_are_drawn(tmp_path: Path, th
         await retry(engine, reply.id)
         await until(lambda: len(panel.lines) == 3 and not panel.note)
         await until(lambda: all(task.outcome.ended_at for line in panel.lines for task in line.tasks))
-        places = panel.findChild(QListView)
-        assert places is not None and places.accessibleName() == "Branches of this conversation"
-        spoken = [places.model().index(row, 0).data(Qt.ItemDataRole.AccessibleTextRole) for row in range(3)]
+        list_view = panel.findChild(QListView)
+        assert list_view is not None and list_view.accessibleName() == "Branches of this conversation"
+        spoken = [list_view.model().index(row, 0).data(Qt.ItemDataRole.AccessibleTextRole) for row in range(3)]
         assert spoken == [
             "Write a poem, You, in front",
             "Roses., 1 of 2, Agent, Done, in another branch",
@@ -71,13 +71,13 @@ async def test_enter_switches_to_the_branch_of_a_line(tmp_path: Path, theme: The
         store, _ = await engine.open(task.conversation_id)
         panel = panel_on(store, engine, theme, qtbot)
         await until(lambda: len(panel.lines) == 3)
-        places = panel.findChild(QListView)
-        assert places is not None and places.currentIndex().row() == 2, "it opens where the conversation stands"
-        QTest.keyClick(places, Qt.Key.Key_Up)
-        QTest.keyClick(places, Qt.Key.Key_Return)
+        list_view = panel.findChild(QListView)
+        assert list_view is not None and list_view.currentIndex().row() == 2, "it opens where the conversation stands"
+        QTest.keyClick(list_view, Qt.Key.Key_Up)
+        QTest.keyClick(list_view, Qt.Key.Key_Return)
         await until(lambda: store.branch.holds(reply.id))
         await until(lambda: [line.is_head for line in panel.lines] == [False, True, False])
-        assert places.currentIndex().row() == 1
+        assert list_view.currentIndex().row() == 1
 
 
 async def test_the_branch_of_a_line_is_exported_to_a_file(qapp: QApplication, theme: Theme, tmp_path: Path) -> None:
@@ -95,11 +95,11 @@ async def test_the_branch_of_a_line_is_exported_to_a_file(qapp: QApplication, th
             "Export branch",
             "Complete export (*.jsonl)",
         )
-        told: list[str] = []
-        fixture.engine.stores.conversations.exported.connect(told.append)
+        exported: list[str] = []
+        fixture.engine.stores.conversations.exported.connect(exported.append)
         path = tmp_path / "branch.html"
         dialog.fileSelected.emit(str(path))
-        await until(lambda: bool(told))
+        await until(lambda: bool(exported))
         page = path.read_text(encoding="utf-8")
         assert ("At work." in page, "Violets." in page) == (True, False)
         assert "on other branches" in page

@@ -20,7 +20,7 @@ from tests.support.window import ViewFixture, press, until, view_fixture
 
 @pytest.fixture
 def view(qtbot: QtBot, theme: Theme) -> ApprovalModeView:
-    """As in a new conversation, what is chosen applies at once."""
+    """A view in which a choice applies at once, as in a new conversation."""
     view = ApprovalModeView(theme)
     view.show_mode("ask", has_sandbox=False)
     view.chosen.connect(partial(view.show_mode, has_sandbox=False))

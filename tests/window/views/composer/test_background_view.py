@@ -77,8 +77,11 @@ async def test_the_output_opens_in_a_window(fixture: ViewFixture) -> None:
 
 async def test_they_are_there_after_the_conversation_was_loaded_again(fixture: ViewFixture) -> None:
     view = await started(fixture)
-    found = await fixture.engine.stores.session.call(BACKGROUND_LIST, BackgroundListParams())
-    assert [one.command for one in found.commands] == ["echo listening on 3000; exec sleep 4751", "exec sleep 4752"]
+    listing = await fixture.engine.stores.session.call(BACKGROUND_LIST, BackgroundListParams())
+    assert [command.command for command in listing.commands] == [
+        "echo listening on 3000; exec sleep 4751",
+        "exec sleep 4752",
+    ]
     fixture.view.store.background.put(())
     assert view.isHidden()
     fixture.view.store.load()

@@ -91,18 +91,18 @@ def test_the_field_grows_with_its_text_up_to_twelve_lines(composer: ComposerView
     for lines in (1, 2, 12, 13, 500):
         composer.set_text("\n".join(["line"] * lines))
         heights.append(composer.field.height())
-    one, two, twelve, thirteen, many = heights
-    assert one < two < twelve == thirteen == many
-    assert twelve == pytest.approx(one + 11 * (two - one), abs=11)
+    one_line, two_lines, twelve_lines, thirteen_lines, many_lines = heights
+    assert one_line < two_lines < twelve_lines == thirteen_lines == many_lines
+    assert twelve_lines == pytest.approx(one_line + 11 * (two_lines - one_line), abs=11)
 
 
 def test_it_tells_once_that_a_person_writes_and_nothing_of_a_restored_text(composer: ComposerView) -> None:
-    told: list[None] = []
-    composer.writing.connect(lambda: told.append(None))
+    emitted: list[None] = []
+    composer.writing.connect(lambda: emitted.append(None))
     composer.set_text("an unsent text of before")
-    assert told == []
+    assert emitted == []
     QTest.keyClicks(composer.field, " and more")
-    assert len(told) == 1
+    assert len(emitted) == 1
 
 
 def test_an_open_question_is_the_placeholder(composer: ComposerView) -> None:
@@ -122,19 +122,19 @@ def test_up_edits_the_last_message_only_in_an_empty_field(composer: ComposerView
 def test_a_very_long_line_is_attached_and_a_megabyte_of_short_lines_is_not(
     composer: ComposerView,
 ) -> None:
-    told: list[str] = []
+    attached: list[str] = []
 
     def take(mime: QMimeData) -> None:
-        told.append(drop_payload(mime).text)
+        attached.append(drop_payload(mime).text)
 
     composer.content_dropped.connect(take)
     mime = QMimeData()
     mime.setText("x" * 60_000)
     composer.field.insertFromMimeData(mime)
-    assert (composer.text, told) == ("", ["x" * 60_000])
+    assert (composer.text, attached) == ("", ["x" * 60_000])
     mime.setText("a line of words\n" * 65_000)
     composer.field.insertFromMimeData(mime)
-    assert len(composer.text) == 16 * 65_000 and len(told) == 1
+    assert len(composer.text) == 16 * 65_000 and len(attached) == 1
 
 
 def test_the_caret_stops_blinking_when_idle_and_blinks_again_at_a_key(composer: ComposerView, qtbot: QtBot) -> None:
@@ -154,10 +154,10 @@ def test_the_caret_stops_blinking_when_idle_and_blinks_again_at_a_key(composer: 
 
 def test_the_history_goes_to_the_oldest_message_and_back_to_the_unsent_text() -> None:
     history = PromptHistory()
-    shown = ["half a thought"]
+    steps = ["half a thought"]
     for by in (-1, -1, -1, -1, 1, 1, 1, 1):
-        shown.append(history.step(by, SAID, shown[-1]) or shown[-1])
-    assert shown[1:] == ["newest", "older", "oldest", "oldest", "older", "newest", "half a thought", "half a thought"]
+        steps.append(history.step(by, SAID, steps[-1]) or steps[-1])
+    assert steps[1:] == ["newest", "older", "oldest", "oldest", "older", "newest", "half a thought", "half a thought"]
 
 
 def test_an_edited_history_entry_becomes_the_unsent_text() -> None:

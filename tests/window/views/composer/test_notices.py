@@ -81,12 +81,12 @@ async def test_actions_without_room_move_into_the_details_and_the_text_stays_rea
     line.show()
     asked: list[int] = []
     line.action_clicked.connect(asked.append)
-    shown = [button.text() for button in line.findChildren(QPushButton) if button.isVisible()]
-    assert shown == ["Set up", "Start in a folder…"]
+    button_texts = [button.text() for button in line.findChildren(QPushButton) if button.isVisible()]
+    assert button_texts == ["Set up", "Start in a folder…"]
     line.resize(430, 32)
     QApplication.processEvents()
-    shown = [button.text() for button in line.findChildren(QPushButton) if button.isVisible()]
-    assert shown == ["Details", "Set up"]
+    button_texts = [button.text() for button in line.findChildren(QPushButton) if button.isVisible()]
+    assert button_texts == ["Details", "Set up"]
     text = line.findChild(ElidedLabel)
     assert text is not None and text.text() == text.full_text
     press(line, "Details")
@@ -139,9 +139,12 @@ async def test_a_full_disk_is_shown_with_the_tasks_that_wait_for_space(tmp_path:
             await holds(lambda: notices.shown == "health")
             assert "The disk is full" in notices.text
             assert "1 task waits." in notices.text
-            shown = engine.stores.tasks.get(task.id)
-            assert shown is not None
-            assert (shown.activity.status, "Make at least 100 MB free" in shown.activity.detail) == ("paused", True)
+            paused_task = engine.stores.tasks.get(task.id)
+            assert paused_task is not None
+            assert (paused_task.activity.status, "Make at least 100 MB free" in paused_task.activity.detail) == (
+                "paused",
+                True,
+            )
             with pytest.raises(CallError, match="Not saved: The disk is full"):
                 await engine.stores.session.call(TASK_START, TaskStartParams(prompt="another"))
         await holds(lambda: notices.shown is None)
@@ -155,4 +158,4 @@ def alone(engine: StoreEngine, theme: Theme) -> NoticeSlotView:
 
 
 def shown_buttons(notices: NoticeSlotView) -> list[str]:
-    return [one.accessibleName() for one in notices.findChildren(QAbstractButton) if one.isVisible()]
+    return [button.accessibleName() for button in notices.findChildren(QAbstractButton) if button.isVisible()]

@@ -20,8 +20,10 @@ def prompts_of(fixture: ViewFixture) -> ServerPromptListView:
 
 
 def offered(fixture: ViewFixture) -> list[str]:
-    found = prompts_of(fixture).list
-    return [found.item(row).text() for row in range(found.count())] if prompts_of(fixture).isVisible() else []
+    prompt_list = prompts_of(fixture).list
+    return (
+        [prompt_list.item(row).text() for row in range(prompt_list.count())] if prompts_of(fixture).isVisible() else []
+    )
 
 
 async def test_a_prompt_is_chosen_filled_in_and_put_into_the_composer(

@@ -92,8 +92,8 @@ async def test_the_time_of_a_task_that_is_opened_in_the_midst_of_a_call_has_that
         qtbot.addWidget(line)
         tasks = TaskStore()
         call = CallProgress(call_id="call_1", started_at=datetime.now(UTC) - timedelta(minutes=10))
-        told = {"status": "tool_executing", "detail": "running a command", "worked_s": 30.0}
-        running = replace_fields(records.task(), calls=(call,), **told)
+        reported = {"status": "tool_executing", "detail": "running a command", "worked_s": 30.0}
+        running = replace_fields(records.task(), calls=(call,), **reported)
         tasks.put(running)
         line.show_task(running, told_at=tasks.reported_at(running.id))
         assert line.text.startswith("Running a command · 10 min 3")
@@ -111,8 +111,8 @@ async def test_an_elided_activity_has_its_full_text_in_the_tool_tip(tmp_path: Pa
         line.show_task(replace_fields(records.task(), status="paused", usage=used, worked_s=3725))
         line.resize(90, line.sizeHint().height())
         line.show()
-        shown = [label.text() for label in line.findChildren(QLabel) if label.isVisible()]
-        assert shown[0] == line.text.split(" · ")[0]
+        label_texts = [label.text() for label in line.findChildren(QLabel) if label.isVisible()]
+        assert label_texts[0] == line.text.split(" · ")[0]
         figures = next(label for label in line.findChildren(ElidedLabel) if label.full_text.startswith("· 1 h"))
         assert (figures.text(), figures.toolTip()) == ("", figures.full_text)
 

@@ -47,13 +47,13 @@ def test_line_has_the_progress_and_the_current_step_and_the_list_has_all(qapp: Q
 
 def test_list_folds_by_keyboard_and_says_so(qapp: QApplication, theme: Theme) -> None:
     view = TodoView(theme)
-    told: list[bool] = []
-    view.opened.connect(told.append)
+    emitted: list[bool] = []
+    view.opened.connect(emitted.append)
     view.show_task(_task(*_ITEMS))
     QTest.keyClick(view.line, Qt.Key.Key_Left)
-    assert (told, view.scroll_area.isHidden()) == ([False], True)
+    assert (emitted, view.scroll_area.isHidden()) == ([False], True)
     QTest.keyClick(view.line, Qt.Key.Key_Return)
-    assert (told, view.scroll_area.isHidden()) == ([False, True], False)
+    assert (emitted, view.scroll_area.isHidden()) == ([False, True], False)
     view.close()
 
 

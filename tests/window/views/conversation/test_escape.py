@@ -52,9 +52,9 @@ async def fixture(qapp: QApplication, theme: Theme, tmp_path: Path) -> AsyncGene
 def escape(dialog: QWidget | None = None) -> None:
     """Press Esc where the focus is: in a popup, a new dialog, or the window."""
     above = QApplication.activePopupWidget() or dialog
-    place = (above.focusWidget() or above) if above is not None else QApplication.focusWidget()
-    assert place is not None
-    QTest.keyClick(place, ESCAPE)
+    focused = (above.focusWidget() or above) if above is not None else QApplication.focusWidget()
+    assert focused is not None
+    QTest.keyClick(focused, ESCAPE)
 
 
 def is_stopping(view: ConversationView) -> bool:
@@ -131,7 +131,7 @@ OVERLAYS = (
 
 @pytest.mark.parametrize("is_apart", [False, True])
 async def test_esc_closes_what_is_open_and_stops_no_task(fixture: WindowFixture, is_apart: bool) -> None:
-    """In the main window, and in the window of a conversation of its own."""
+    """Esc does so in the main window, and in the window of a conversation of its own."""
     findings: list[str] = []
     view = fixture.front
     if is_apart:
@@ -194,7 +194,7 @@ async def test_esc_in_the_composer_ends_the_edit_of_a_message_and_keeps_what_was
     view.store.branches.edit_last()
     await until(lambda: view.store.branch.is_edited)
     view.transcript.lay_out()
-    (field,) = (one for one in view.findChildren(MessageEditField) if one.isVisible())
+    (field,) = (candidate for candidate in view.findChildren(MessageEditField) if candidate.isVisible())
     assert field.toPlainText() == "Write a longer poem"
 
 

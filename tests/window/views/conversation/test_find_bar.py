@@ -59,15 +59,17 @@ async def searched(home: Path, theme: Theme, qtbot: QtBot) -> AsyncGenerator[Sea
     async with engine_server(home) as engine, stores_on(engine.endpoint) as stores:
         engine.log.publish(ConversationUpdate(conversation=conversation()))
         for number in range(40):
-            made = node(f"n{number}", f"n{number - 1}" if number else None, text=f"Message {number}, a line to read.")
+            message = node(
+                f"n{number}", f"n{number - 1}" if number else None, text=f"Message {number}, a line to read."
+            )
             if number == 3:
-                made = node("n3", "n2", text="")
+                message = node("n3", "n2", text="")
                 thought = ThinkingBlock(text="I keep a secret, a second secret.")
-                made = type(made)(
+                message = type(message)(
                     id="n3", conversation_id="c1", parent_id="n2", role="assistant", author="a1",
-                    blocks=(thought, TextBlock(text="Nothing.")), status="complete", created_at=made.created_at,
+                    blocks=(thought, TextBlock(text="Nothing.")), status="complete", created_at=message.created_at,
                 )  # fmt: skip
-            engine.log.publish(TaskMessage(node=made))
+            engine.log.publish(TaskMessage(node=message))
         engine.log.publish(AgentUpdate(agent=agent(version=1, head_id="n39")))
         await engine.log.flush()
         store = stores.open("c1")
@@ -93,64 +95,64 @@ def _count(bar: FindBarView) -> str:
 async def test_every_visible_hit_is_highlighted_and_the_current_one_differently(
     tmp_path: Path, theme: Theme, qtbot: QtBot
 ) -> None:
-    async with searched(tmp_path, theme, qtbot) as found:
-        found.bar.open()
-        found.type("line")
-        assert _count(found.bar).endswith("of 39")
-        kinds = [kind for word, kind in found.marked() if word == "line"]
+    async with searched(tmp_path, theme, qtbot) as search:
+        search.bar.open()
+        search.type("line")
+        assert _count(search.bar).endswith("of 39")
+        kinds = [kind for word, kind in search.marked() if word == "line"]
         assert len(kinds) > 3
         assert (kinds.count("hit_now"), set(kinds)) == (1, {"hit", "hit_now"})
-        QTest.keyClick(found.field, Qt.Key.Key_Return, Qt.KeyboardModifier.ShiftModifier)
-        before = _count(found.bar)
-        QTest.keyClick(found.field, Qt.Key.Key_Return)
-        assert _count(found.bar) != before
+        QTest.keyClick(search.field, Qt.Key.Key_Return, Qt.KeyboardModifier.ShiftModifier)
+        before = _count(search.bar)
+        QTest.keyClick(search.field, Qt.Key.Key_Return)
+        assert _count(search.bar) != before
 
 
 async def test_a_distant_hit_scrolls_into_view(tmp_path: Path, theme: Theme, qtbot: QtBot) -> None:
-    async with searched(tmp_path, theme, qtbot) as found:
-        found.bar.open()
-        found.type("message 1,")
-        assert _count(found.bar) == "1 of 1"
-        assert 1 in found.transcript.shown
-        assert ("Message 1,", "hit_now") in found.marked()
+    async with searched(tmp_path, theme, qtbot) as search:
+        search.bar.open()
+        search.type("message 1,")
+        assert _count(search.bar) == "1 of 1"
+        assert 1 in search.transcript.shown
+        assert ("Message 1,", "hit_now") in search.marked()
 
 
 async def test_a_collapsed_card_counts_its_hits_and_expands_for_the_current_one(
     tmp_path: Path, theme: Theme, qtbot: QtBot
 ) -> None:
-    async with searched(tmp_path, theme, qtbot) as found:
-        found.transcript.to_start()
-        found.bar.open()
-        found.type("secret")
-        assert _count(found.bar) == "1 of 2"
-        assert found.marked() == [("secret", "hit_now"), ("secret", "hit")]
-        line = next(line for line in found.transcript.findChildren(DisclosureButton) if line.isVisible())
+    async with searched(tmp_path, theme, qtbot) as search:
+        search.transcript.to_start()
+        search.bar.open()
+        search.type("secret")
+        assert _count(search.bar) == "1 of 2"
+        assert search.marked() == [("secret", "hit_now"), ("secret", "hit")]
+        line = next(line for line in search.transcript.findChildren(DisclosureButton) if line.isVisible())
         line.click()
-        found.transcript.lay_out()
+        search.transcript.lay_out()
         assert line.text().endswith("· 2 found")
 
 
 async def test_closing_the_find_bar_clears_the_highlights_and_restores_the_focus(
     tmp_path: Path, theme: Theme, qtbot: QtBot, qapp: QApplication
 ) -> None:
-    async with searched(tmp_path, theme, qtbot) as found:
-        qtbot.waitUntil(found.page.isActiveWindow)
-        found.bar.open()
-        assert found.page.focusWidget() is found.field
-        found.type("nowhere to be found")
-        assert _count(found.bar) == "No results"
-        found.field.selectAll()
-        found.type("line")
-        QTest.keyClick(found.field, Qt.Key.Key_Escape)
-        assert (found.bar.isVisible(), found.marked()) == (False, [])
-        assert found.page.focusWidget() is found.composer
+    async with searched(tmp_path, theme, qtbot) as search:
+        qtbot.waitUntil(search.page.isActiveWindow)
+        search.bar.open()
+        assert search.page.focusWidget() is search.field
+        search.type("nowhere to be found")
+        assert _count(search.bar) == "No results"
+        search.field.selectAll()
+        search.type("line")
+        QTest.keyClick(search.field, Qt.Key.Key_Escape)
+        assert (search.bar.isVisible(), search.marked()) == (False, [])
+        assert search.page.focusWidget() is search.composer
 
 
 async def test_words_highlighted_after_a_jump_are_cleared_by_the_next_click(
     tmp_path: Path, theme: Theme, qtbot: QtBot
 ) -> None:
-    async with searched(tmp_path, theme, qtbot) as found:
-        found.transcript.hits.highlight_words(["read", "message"])
-        assert {word for word, _ in found.marked()} == {"Message", "read"}
-        QTest.mouseClick(found.transcript.viewport(), Qt.MouseButton.LeftButton)
-        assert found.marked() == []
+    async with searched(tmp_path, theme, qtbot) as search:
+        search.transcript.hits.highlight_words(["read", "message"])
+        assert {word for word, _ in search.marked()} == {"Message", "read"}
+        QTest.mouseClick(search.transcript.viewport(), Qt.MouseButton.LeftButton)
+        assert search.marked() == []

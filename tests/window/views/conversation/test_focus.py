@@ -1,4 +1,4 @@
-"""Where keys go: digits answer, text is typed into the composer from anywhere, Page Up and Page Down scroll."""
+"""Targets of keys: digits answer, text goes to the composer from anywhere, Page Up and Page Down scroll."""
 
 from collections.abc import AsyncGenerator
 from pathlib import Path
@@ -28,9 +28,9 @@ async def fixture(qapp: QApplication, theme: Theme, tmp_path: Path) -> AsyncGene
 
 
 def press(key: Qt.Key, modifier: Qt.KeyboardModifier = Qt.KeyboardModifier.NoModifier) -> None:
-    place = QApplication.focusWidget()
-    assert place is not None
-    QTest.keyClick(place, key, modifier)
+    focused = QApplication.focusWidget()
+    assert focused is not None
+    QTest.keyClick(focused, key, modifier)
 
 
 async def test_a_digit_chooses_an_answer_and_the_composer_has_the_focus_after_it(fixture: WindowFixture) -> None:
@@ -162,7 +162,9 @@ async def test_a_click_on_stop_leaves_the_focus_in_the_composer(fixture: WindowF
 async def test_an_approval_by_the_mouse_or_a_key_gives_the_focus_to_the_composer(fixture: WindowFixture) -> None:
     view = await fixture.open(fixture.approving)
     view.transcript.setFocus()
-    allow = next(one for one in view.findChildren(QAbstractButton) if one.accessibleName() == "Allow once")
+    allow = next(
+        candidate for candidate in view.findChildren(QAbstractButton) if candidate.accessibleName() == "Allow once"
+    )
     QTest.mouseClick(allow, Qt.MouseButton.LeftButton)
     await until(lambda: not view.store.commands.waiting)
     assert QApplication.focusWidget() is view.composer.field
@@ -181,7 +183,7 @@ async def test_going_on_at_a_limit_gives_the_focus_to_the_composer(fixture: Wind
     press(KEY.Key_3)
     assert view.store.commands.waiting, "a digit in the field is a number, not an answer"
     press(KEY.Key_Return)
-    await until(lambda: (found := view.store.task) is not None and found.budget.allowance is not None)
+    await until(lambda: (current := view.store.task) is not None and current.budget.allowance is not None)
     assert view.store.task is not None and view.store.task.budget.allowance is not None
     assert (view.store.task.budget.allowance.turns, QApplication.focusWidget()) == (4, view.composer.field)
     view.store.commands.stop()

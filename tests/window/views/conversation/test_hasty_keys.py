@@ -59,11 +59,15 @@ def press(key: Qt.Key, modifiers: Qt.KeyboardModifier = NO_MODIFIER) -> None:
 
 def button(within: QWidget, name: str) -> QAbstractButton:
     buttons = within.findChildren(QAbstractButton)
-    return next(found for found in buttons if name in (found.accessibleName(), found.text()) and found.isVisible())
+    return next(
+        candidate
+        for candidate in buttons
+        if name in (candidate.accessibleName(), candidate.text()) and candidate.isVisible()
+    )
 
 
 def outcomes(fixture: WindowFixture) -> list[tuple[bool | None, str]]:
-    """What was decided about the approvals, with the reasons."""
+    """Return what was decided about the approvals, with the reasons."""
     events = fixture.engine.parts.watcher.events
     asks = [event.ask for event in events if isinstance(event, AskUpdate) and event.ask.status == "answered"]
     return [(ask.allowed, ask.answer or "") for ask in asks]

@@ -39,7 +39,9 @@ class Paused:
     def button(self) -> QPushButton:
         """The button for pausing, which is there."""
         status = self.window.conversations.active.input_panel.status
-        (button,) = (one for one in status.findChildren(QPushButton) if one.text() in ("Pause", "Resume"))
+        (button,) = (
+            candidate for candidate in status.findChildren(QPushButton) if candidate.text() in ("Pause", "Resume")
+        )
         assert button.isVisible()
         return button
 

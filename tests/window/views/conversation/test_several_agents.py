@@ -23,9 +23,9 @@ _QUESTION = Reply(calls=(Call("ask_user", {"question": "Which colour?", "choices
 async def joined(fixture: ViewFixture, name: str = "Coder") -> str:
     """Add an agent, which becomes the selected one; returns its id."""
     store = fixture.view.store
-    known = len(store.agents.all)
+    count_before = len(store.agents.all)
     store.agents.add(store.conversation_id or "", NewAgent("assistant", name, color="teal"))
-    await until(lambda: len(store.agents.all) > known and store.agents.chosen_id is not None)
+    await until(lambda: len(store.agents.all) > count_before and store.agents.chosen_id is not None)
     return store.agents.chosen_id or ""
 
 
@@ -250,8 +250,8 @@ def ask_dialog(theme: Theme, count: int, ticked: tuple[str, ...], text: str, par
 
 def click_name(dialog: AskModelsDialog, name: str) -> None:
     dialog.list.scrollTo(dialog.list.index_of(name))
-    place = dialog.list.visualRect(dialog.list.index_of(name))
-    QTest.mouseClick(dialog.list.viewport(), Qt.MouseButton.LeftButton, pos=place.center())
+    rect = dialog.list.visualRect(dialog.list.index_of(name))
+    QTest.mouseClick(dialog.list.viewport(), Qt.MouseButton.LeftButton, pos=rect.center())
 
 
 def answer(text: str) -> None:

@@ -1,4 +1,4 @@
-"""How wide the panels at the right of a conversation are."""
+"""Widths of the panels at the right of a conversation."""
 
 from collections.abc import AsyncGenerator
 from pathlib import Path

@@ -21,18 +21,18 @@ async def _send(request: web.Request) -> web.StreamResponse:
     return web.Response(body=base64.b64decode(PIXEL), content_type="image/png")
 
 
-def _find(fixture: ViewFixture, words: str) -> TextView | None:
+def _find(fixture: ViewFixture, phrase: str) -> TextView | None:
     texts = fixture.view.transcript.findChildren(TextView)
-    return next((text for text in texts if text.isVisible() and words in text.toPlainText()), None)
+    return next((text for text in texts if text.isVisible() and phrase in text.toPlainText()), None)
 
 
-async def _click(fixture: ViewFixture, words: str) -> None:
-    await until(lambda: _find(fixture, words) is not None)
-    view = _find(fixture, words)
+async def _click(fixture: ViewFixture, phrase: str) -> None:
+    await until(lambda: _find(fixture, phrase) is not None)
+    view = _find(fixture, phrase)
     assert view is not None
-    place = view.document().find(words)
-    place.setPosition(place.selectionStart() + 1)
-    QTest.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, pos=view.cursorRect(place).center() + QPoint(1, 0))
+    cursor = view.document().find(phrase)
+    cursor.setPosition(cursor.selectionStart() + 1)
+    QTest.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, pos=view.cursorRect(cursor).center() + QPoint(1, 0))
 
 
 async def test_a_picture_comes_by_a_click_and_from_this_machine_by_a_second(
@@ -44,8 +44,8 @@ async def test_a_picture_comes_by_a_click_and_from_this_machine_by_a_second(
             await fixture.follow_up("Preview")
             await fixture.finish()
             await _click(fixture, "Load picture from 127.0.0.1")
-            place = f"127.0.0.1:{site.port} is in your network or on this computer."
-            await until(lambda: _find(fixture, place) is not None)
+            warning = f"127.0.0.1:{site.port} is in your network or on this computer."
+            await until(lambda: _find(fixture, warning) is not None)
             assert site.requests == []
             await _click(fixture, "Load picture anyway")
             await until(lambda: _find(fixture, OBJECT) is not None)

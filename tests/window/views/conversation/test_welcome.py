@@ -23,7 +23,7 @@ from tests.support.window import press, until
 
 
 @pytest.fixture
-def places(tmp_path: Path) -> dict[str, str]:
+def folders(tmp_path: Path) -> dict[str, str]:
     """Folders of a person, by name."""
     folders = {name: tmp_path / "work" / name for name in ("here", "shop", "notes", "gone")}
     for name, folder in folders.items():
@@ -33,18 +33,18 @@ def places(tmp_path: Path) -> dict[str, str]:
 
 
 @pytest.fixture
-def state(qapp: QApplication, tmp_path: Path, places: dict[str, str]) -> WindowStateStore:
+def state(qapp: QApplication, tmp_path: Path, folders: dict[str, str]) -> WindowStateStore:
     state = WindowStateStore(tmp_path / "window.json")
-    state.settings.recent_folders = [places[name] for name in ("shop", "gone", "notes")]
+    state.settings.recent_folders = [folders[name] for name in ("shop", "gone", "notes")]
     return state
 
 
 @pytest.fixture
 async def window(
-    qapp: QApplication, theme: Theme, tmp_path: Path, state: WindowStateStore, places: dict[str, str]
+    qapp: QApplication, theme: Theme, tmp_path: Path, state: WindowStateStore, folders: dict[str, str]
 ) -> AsyncGenerator[MainWindow]:
     async with store_engine(tmp_path, ModelServer()) as engine:
-        window = build_window(qapp, engine.stores, Paths(tmp_path / "data"), state, theme, places["here"])
+        window = build_window(qapp, engine.stores, Paths(tmp_path / "data"), state, theme, folders["here"])
         window.show()
         yield window
         for dialog in QApplication.topLevelWidgets():
@@ -69,7 +69,7 @@ def listed(folders: FoldersView) -> list[str]:
 async def test_one_click_opens_the_form_of_a_provider(window: MainWindow) -> None:
     welcome = await empty(window)
     press(welcome, "Set up your own model")
-    (settings,) = (one for one in QApplication.topLevelWidgets() if isinstance(one, SettingsDialog))
+    (settings,) = (widget for widget in QApplication.topLevelWidgets() if isinstance(widget, SettingsDialog))
     await until(lambda: any(form.isVisible() for form in settings.findChildren(ProviderFormCard)))
 
 
@@ -95,12 +95,12 @@ async def test_folders_that_exist_are_offered_and_the_one_of_the_terminal_comes_
 
 
 async def test_a_click_starts_the_next_task_there_and_a_second_one_takes_it_back(
-    window: MainWindow, places: dict[str, str]
+    window: MainWindow, folders: dict[str, str]
 ) -> None:
     view, welcome = window.conversations.active, await empty(window)
     shop = welcome.folders.rows[1]
     QTest.mouseClick(shop.button, Qt.MouseButton.LeftButton)
-    assert view.input_panel.task_options.options.workspace == places["shop"]
+    assert view.input_panel.task_options.options.workspace == folders["shop"]
     assert window.focusWidget() is view.composer.field
     assert [row.button.accessibleName().endswith("(chosen)") for row in welcome.folders.rows] == [False, True, False]
     QTest.mouseClick(shop.button, Qt.MouseButton.LeftButton)
@@ -108,32 +108,32 @@ async def test_a_click_starts_the_next_task_there_and_a_second_one_takes_it_back
 
 
 async def test_a_forgotten_folder_is_not_offered_again_and_the_focus_stays_in_the_list(
-    window: MainWindow, state: WindowStateStore, places: dict[str, str]
+    window: MainWindow, state: WindowStateStore, folders: dict[str, str]
 ) -> None:
     welcome = await empty(window)
     shop = welcome.folders.rows[1]
     shop.forget.setFocus(Qt.FocusReason.TabFocusReason)
     QTest.keyClick(shop.forget, Qt.Key.Key_Space)
     assert listed(welcome.folders) == ["here", "notes"]
-    assert state.settings.recent_folders == [places["gone"], places["notes"]]
+    assert state.settings.recent_folders == [folders["gone"], folders["notes"]]
     assert welcome.folders.isAncestorOf(window.focusWidget())
 
 
-async def test_a_folder_that_a_task_was_started_in_is_the_newest(window: MainWindow, places: dict[str, str]) -> None:
+async def test_a_folder_that_a_task_was_started_in_is_the_newest(window: MainWindow, folders: dict[str, str]) -> None:
     view, welcome = window.conversations.active, await empty(window)
-    view.input_panel.task_options.set_folder(places["notes"])
+    view.input_panel.task_options.set_folder(folders["notes"])
     view.input_panel.ask_models("Tidy up", ("a/b", "c/d"))
     assert listed(welcome.folders) == ["here", "notes", "shop"]
 
 
-async def test_the_whole_line_of_the_current_folder_can_be_clicked(window: MainWindow, places: dict[str, str]) -> None:
+async def test_the_whole_line_of_the_current_folder_can_be_clicked(window: MainWindow, folders: dict[str, str]) -> None:
     view, welcome = window.conversations.active, await empty(window)
     here = welcome.folders.rows[0]
     QApplication.processEvents()
     assert here.button.geometry() == here.rect()
     under = here.childAt(here.width() - 20, here.height() // 2)
     QTest.mouseClick(under or here, Qt.MouseButton.LeftButton)
-    assert view.input_panel.task_options.options.workspace == places["here"]
+    assert view.input_panel.task_options.options.workspace == folders["here"]
 
 
 async def test_a_long_path_is_cut_in_its_middle_to_the_room_there_is(window: MainWindow) -> None:
@@ -168,9 +168,9 @@ async def test_the_keyboard_reaches_the_first_button_and_the_folders(window: Mai
     assert view.input_panel.task_options.options.workspace == welcome.folders.rows[0].folder
 
 
-async def test_a_second_start_offers_its_folder(window: MainWindow, places: dict[str, str]) -> None:
+async def test_a_second_start_offers_its_folder(window: MainWindow, folders: dict[str, str]) -> None:
     welcome = await empty(window)
-    window.welcome.set_started_in(places["notes"])
+    window.welcome.set_started_in(folders["notes"])
     await until(lambda: listed(welcome.folders) == ["notes", "shop"])
 
 

@@ -25,24 +25,24 @@ async def stores(engine: EngineServer) -> AsyncGenerator[Stores]:
         await connection.open()
         return connection
 
-    made = make_stores(connect)
-    await made.session.start()
-    yield made
-    await made.session.close()
+    connected = make_stores(connect)
+    await connected.session.start()
+    yield connected
+    await connected.session.close()
 
 
-def visible(place: QWidget) -> dict[str, QAbstractButton]:
+def visible(parent: QWidget) -> dict[str, QAbstractButton]:
     """The visible buttons by their names."""
-    found = [one for one in place.findChildren(QAbstractButton) if one.isVisible() and one.isEnabled()]
-    return {one.accessibleName() or one.text(): one for one in found}
+    buttons = [button for button in parent.findChildren(QAbstractButton) if button.isVisible() and button.isEnabled()]
+    return {button.accessibleName() or button.text(): button for button in buttons}
 
 
-async def press(place: QWidget, name: str) -> None:
+async def press(parent: QWidget, name: str) -> None:
     """Click the button with that name once it is there."""
-    await until(lambda: name in visible(place))
-    visible(place)[name].click()
+    await until(lambda: name in visible(parent))
+    visible(parent)[name].click()
 
 
-def has(place: QWidget, text: str) -> bool:
+def has(parent: QWidget, text: str) -> bool:
     """A visible label has this text, among others."""
-    return any(text in label.text() for label in place.findChildren(QLabel) if label.isVisible())
+    return any(text in label.text() for label in parent.findChildren(QLabel) if label.isVisible())

@@ -53,8 +53,8 @@ async def store(engine: StoreEngine, *texts: str) -> None:
     """A conversation with these messages, one below the other."""
     now = datetime.now(UTC)
     log = engine.parts.services.log
-    made = Conversation(id="conv_many", title="Many", workspace="/work/many", created_at=now, updated_at=now)
-    log.publish(ConversationUpdate(conversation=made))
+    base = Conversation(id="conv_many", title="Many", workspace="/work/many", created_at=now, updated_at=now)
+    log.publish(ConversationUpdate(conversation=base))
     for number, text in enumerate(texts):
         log.publish(TaskMessage(node=_node(number, text, now)))
     await engine.parts.services.database.journal.flush()
@@ -90,7 +90,7 @@ def whole_text(dialog: MemoryDialog) -> str:
 
 
 def choose(dialog: MemoryDialog, name: str, text: str) -> None:
-    box = next(one for one in dialog.findChildren(QComboBox) if one.accessibleName() == name)
+    box = next(candidate for candidate in dialog.findChildren(QComboBox) if candidate.accessibleName() == name)
     box.setCurrentText(text)
     box.activated.emit(box.currentIndex())
 

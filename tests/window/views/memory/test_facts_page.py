@@ -20,16 +20,16 @@ from tests.window.views.memory.conftest import has, press, visible
 
 
 @pytest.fixture
-def said() -> list[tuple[str, bool]]:
+def notices() -> list[tuple[str, bool]]:
     return []
 
 
 @pytest.fixture
-async def page(stores: Stores, theme: Theme, qtbot: QtBot, said: list[tuple[str, bool]]) -> FactsPageView:
+async def page(stores: Stores, theme: Theme, qtbot: QtBot, notices: list[tuple[str, bool]]) -> FactsPageView:
     view = FactsPageView(theme, stores.facts)
 
     def on_said(text: str, can_undo: bool) -> None:
-        said.append((text, can_undo))
+        notices.append((text, can_undo))
 
     view.notified.connect(on_said)
     qtbot.addWidget(view)
@@ -41,7 +41,7 @@ async def page(stores: Stores, theme: Theme, qtbot: QtBot, said: list[tuple[str,
 
 
 def field(page: FactsPageView, name: str) -> QLineEdit:
-    return next(one for one in page.findChildren(QLineEdit) if one.accessibleName() == name)
+    return next(candidate for candidate in page.findChildren(QLineEdit) if candidate.accessibleName() == name)
 
 
 async def add(page: FactsPageView, text: str) -> None:
@@ -61,12 +61,12 @@ async def test_an_empty_page_says_what_facts_are_for(page: FactsPageView) -> Non
 
 
 async def test_a_fact_is_added_by_keyboard_and_the_engine_has_it(
-    page: FactsPageView, stores: Stores, said: list[tuple[str, bool]]
+    page: FactsPageView, stores: Stores, notices: list[tuple[str, bool]]
 ) -> None:
     await add(page, "Use tabs.")
-    await until(lambda: bool(said))
+    await until(lambda: bool(notices))
     assert await known(stores) == [("Use tabs.", "always", "")]
-    assert said == [("Pinned. Applies to new tasks.", False)]
+    assert notices == [("Pinned. Applies to new tasks.", False)]
     assert not field(page, "Fact").isVisible() and not has(page, "No facts yet")
 
 
@@ -75,7 +75,7 @@ async def test_a_fact_of_a_folder_needs_the_folder_and_a_refusal_is_shown_in_the
 ) -> None:
     await press(page, "Add fact…")
     field(page, "Fact").setText("The build is slow.")
-    box = next(one for one in page.findChildren(QComboBox))
+    box = next(combo_box for combo_box in page.findChildren(QComboBox))
     box.setCurrentText("In a folder")
     assert "Pin fact" not in visible(page)
     field(page, "Folder for the fact").setText("not/absolute")
@@ -89,11 +89,11 @@ async def test_a_fact_of_a_folder_needs_the_folder_and_a_refusal_is_shown_in_the
 
 
 async def test_a_removed_fact_is_put_back_by_undo(
-    page: FactsPageView, stores: Stores, said: list[tuple[str, bool]]
+    page: FactsPageView, stores: Stores, notices: list[tuple[str, bool]]
 ) -> None:
     await add(page, "Use tabs.")
     await press(page, "Remove: Use tabs.")
-    await until(lambda: said[-1:] == [("Removed. Applies to new tasks.", True)])
+    await until(lambda: notices[-1:] == [("Removed. Applies to new tasks.", True)])
     assert await known(stores) == []
     await until(lambda: has(page, "No facts yet"))
     page.undo()
@@ -102,14 +102,14 @@ async def test_a_removed_fact_is_put_back_by_undo(
 
 
 async def test_a_changed_fact_is_as_before_after_undo(
-    page: FactsPageView, stores: Stores, said: list[tuple[str, bool]]
+    page: FactsPageView, stores: Stores, notices: list[tuple[str, bool]]
 ) -> None:
     await add(page, "Use tabs.")
     await press(page, "Edit: Use tabs.")
     assert field(page, "Fact").text() == "Use tabs."
     field(page, "Fact").setText("Use spaces.")
     await press(page, "Save fact")
-    await until(lambda: said[-1:] == [("Saved.", True)])
+    await until(lambda: notices[-1:] == [("Saved.", True)])
     assert await known(stores) == [("Use spaces.", "always", "")]
     page.undo()
     await until(lambda: has(page, "Use tabs."))
@@ -117,7 +117,7 @@ async def test_a_changed_fact_is_as_before_after_undo(
 
 
 async def test_the_focus_returns_to_the_fact_that_was_changed_and_leaves_one_that_is_gone(
-    page: FactsPageView, stores: Stores, said: list[tuple[str, bool]]
+    page: FactsPageView, stores: Stores, notices: list[tuple[str, bool]]
 ) -> None:
     await add(page, "Use tabs.")
     await add(page, "Use ruff.")
@@ -138,7 +138,7 @@ async def test_the_focus_returns_to_the_fact_that_was_changed_and_leaves_one_tha
 async def test_facts_of_other_clients_appear_and_go(page: FactsPageView, stores: Stores) -> None:
     fact: Fact = (await stores.session.call(MEMORY_PIN, MemoryPinParams(text="From elsewhere."))).fact
     await until(lambda: has(page, "From elsewhere."))
-    assert [one.id for one in stores.facts.pinned] == [fact.id]
+    assert [pinned.id for pinned in stores.facts.pinned] == [fact.id]
     assert has(page, "Always · pinned by window on")
 
 
@@ -157,30 +157,30 @@ async def test_markup_in_a_fact_is_shown_as_text(page: FactsPageView, stores: St
 
 
 async def test_a_proposed_fact_is_accepted_or_declined(
-    page: FactsPageView, engine: EngineServer, stores: Stores, said: list[tuple[str, bool]]
+    page: FactsPageView, engine: EngineServer, stores: Stores, notices: list[tuple[str, bool]]
 ) -> None:
     for text in ("Nadia is on leave.", "Ivo likes tea."):
         await engine.services.facts.propose(FactDraft(text, "me"), "Assistant")
     await until(lambda: has(page, "Ivo likes tea."))
     assert has(page, "Proposed by agents") and has(page, "About me · proposed by Assistant on")
     await press(page, "Accept: Nadia is on leave.")
-    await until(lambda: bool(said))
+    await until(lambda: bool(notices))
     await press(page, "Decline: Ivo likes tea.")
-    await until(lambda: len(said) == 2)
-    assert said == [("Accepted. Applies to new tasks.", False), ("Declined.", False)]
+    await until(lambda: len(notices) == 2)
+    assert notices == [("Accepted. Applies to new tasks.", False), ("Declined.", False)]
     assert [fact.text for fact in stores.facts.pinned] == ["Nadia is on leave."]
     assert await known(stores) == [("Nadia is on leave.", "me", "")]
     await until(lambda: not has(page, "Proposed by agents"))
 
 
 async def test_a_proposed_fact_can_be_accepted_with_other_words(
-    page: FactsPageView, engine: EngineServer, stores: Stores, said: list[tuple[str, bool]]
+    page: FactsPageView, engine: EngineServer, stores: Stores, notices: list[tuple[str, bool]]
 ) -> None:
     await engine.services.facts.propose(FactDraft("Nadia is away.", "me"), "Assistant")
     await press(page, "Edit: Nadia is away.")
     field(page, "Fact").setText("Nadia is away until May.")
     await press(page, "Accept fact")
-    await until(lambda: bool(said))
+    await until(lambda: bool(notices))
     assert [(fact.text, fact.status) for fact in stores.facts.pinned] == [("Nadia is away until May.", "pinned")]
     assert stores.facts.proposed == ()
 

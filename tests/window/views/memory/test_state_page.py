@@ -42,8 +42,8 @@ async def dialog(engine: StoreEngine, theme: Theme) -> AsyncGenerator[MemoryDial
 
 
 async def setting(engine: StoreEngine, name: str) -> object:
-    found = await engine.stores.session.call(SETTINGS_GET, SettingsGetParams())
-    return next(one.value for one in found.settings if one.name == name)
+    listing = await engine.stores.session.call(SETTINGS_GET, SettingsGetParams())
+    return next(entry.value for entry in listing.settings if entry.name == name)
 
 
 async def test_numbers_and_the_model_are_those_of_the_engine(dialog: MemoryDialog, engine: StoreEngine) -> None:
@@ -72,7 +72,9 @@ async def test_a_rebuild_is_asked_about_first_and_then_done(dialog: MemoryDialog
 
 async def test_pruning_by_count_says_how_many_go_and_that_entries_stay(dialog: MemoryDialog) -> None:
     clean_up = dialog.state.findChildren(CleanUpView)[0]
-    rule = next(one for one in clean_up.findChildren(ComboBox) if one.accessibleName() == "Vectors to remove")
+    rule = next(
+        candidate for candidate in clean_up.findChildren(ComboBox) if candidate.accessibleName() == "Vectors to remove"
+    )
     rule.setCurrentText("All but the newest")
     clean_up.findChildren(QSpinBox)[0].setValue(0)
     await press(dialog, "Remove old vectors")

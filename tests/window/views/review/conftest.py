@@ -27,10 +27,10 @@ LINES = "".join(f"line {number}\n" for number in range(1, 101))
 
 def with_lines(**lines: str) -> str:
     """`LINES` with some lines replaced: `l3` is the third."""
-    found = LINES.splitlines(keepends=True)
+    edited = LINES.splitlines(keepends=True)
     for name, text in lines.items():
-        found[int(name[1:]) - 1] = f"{text}\n"
-    return "".join(found)
+        edited[int(name[1:]) - 1] = f"{text}\n"
+    return "".join(edited)
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,14 +44,14 @@ def test_the_graphical_editor_of_the_environment_is_told_the_line(
 
 
 async def test_the_editor_is_started(qapp: QApplication, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    program, told = tmp_path / "code", tmp_path / "told"
-    program.write_text(f'#!/bin/sh\necho "$@" > {told}.tmp && mv {told}.tmp {told}\n')
+    program, arguments_file = tmp_path / "code", tmp_path / "told"
+    program.write_text(f'#!/bin/sh\necho "$@" > {arguments_file}.tmp && mv {arguments_file}.tmp {arguments_file}\n')
     program.chmod(0o755)
     (tmp_path / "a.py").write_text("a\n")
     monkeypatch.setenv("VISUAL", str(program))
     assert open_in_editor(str(tmp_path / "a.py"), 3, str(tmp_path)) == ""
-    await until(told.exists)
-    assert told.read_text() == f"--goto {tmp_path}/a.py:3\n"
+    await until(arguments_file.exists)
+    assert arguments_file.read_text() == f"--goto {tmp_path}/a.py:3\n"
 
 
 def test_without_one_the_desktop_opens_the_file_but_no_program(

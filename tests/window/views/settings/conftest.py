@@ -68,7 +68,7 @@ class Settings:
 
     @property
     def picker(self) -> ModelPicker:
-        return next(one for one in self.dialog.findChildren(ModelPicker) if one.isVisible())
+        return next(candidate for candidate in self.dialog.findChildren(ModelPicker) if candidate.isVisible())
 
     def type_in_picker(self, text: str) -> None:
         (field,) = self.picker.findChildren(QLineEdit)

@@ -21,9 +21,9 @@ async def fill(engine: EngineServer) -> None:
     """An open conversation and one that was archived long ago."""
     long_ago = datetime.now(UTC) - timedelta(days=400)
     old = msgspec.structs.replace(conversation("c2"), archived=True, updated_at=long_ago)
-    for one in (conversation("c1"), old):
-        engine.log.publish(ConversationUpdate(conversation=one))
-        engine.database.journal.put(nodes.save(node(f"n-{one.id}", conversation_id=one.id)))
+    for published in (conversation("c1"), old):
+        engine.log.publish(ConversationUpdate(conversation=published))
+        engine.database.journal.put(nodes.save(node(f"n-{published.id}", conversation_id=published.id)))
     await engine.log.flush()
 
 
@@ -112,15 +112,15 @@ _REAL = Path(__file__).parents[3] / "engine" / "data" / "importers" / "files" / 
 
 async def _programs(settings: Settings) -> dict[str, QCheckBox]:
     """The boxes of the programs that were found, by name."""
-    shown: dict[str, QCheckBox] = {}
+    by_name: dict[str, QCheckBox] = {}
 
     def look() -> bool:
         boxes = [box for box in settings.dialog.findChildren(QCheckBox) if box.isVisible()]
-        shown.update({box.text().partition(" ·")[0]: box for box in boxes})
-        return {"Codex", "pi"} <= shown.keys()
+        by_name.update({box.text().partition(" ·")[0]: box for box in boxes})
+        return {"Codex", "pi"} <= by_name.keys()
 
     await until(look)
-    return shown
+    return by_name
 
 
 async def test_sessions_of_other_programs_are_found_and_taken_in_by_choice(

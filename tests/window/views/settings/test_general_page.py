@@ -110,7 +110,9 @@ async def test_a_default_model_can_be_typed_or_set_up_where_there_is_none(
     QTest.keyClick(settings.picker.findChildren(QLineEdit)[0], Qt.Key.Key_Return)
     await until(lambda: engine.services.settings.values.default_model == "openai/own")
     await settings.press("Default model: own")
-    manage = next(one for one in settings.picker.findChildren(QPushButton) if one.text() == "Manage models…")
+    manage = next(
+        candidate for candidate in settings.picker.findChildren(QPushButton) if candidate.text() == "Manage models…"
+    )
     manage.click()
     await settings.see("No provider set up yet.")
 
@@ -183,8 +185,10 @@ async def test_a_search_finds_advanced_settings_keeps_rows_whole_and_is_cleared_
     settings.type("Search settings", "postgresql")
     await until(lambda: "Database" in settings.fields())
     field = settings.fields()["Database"]
-    (label,) = (one for one in settings.dialog.findChildren(QLabel) if one.isVisible() and one.text() == "Database")
-    tops = [one.mapTo(settings.dialog, one.rect().topLeft()).y() for one in (field, label)]
+    (label,) = (
+        widget for widget in settings.dialog.findChildren(QLabel) if widget.isVisible() and widget.text() == "Database"
+    )
+    tops = [widget.mapTo(settings.dialog, widget.rect().topLeft()).y() for widget in (field, label)]
     assert abs(tops[0] - tops[1]) < field.height(), tops
     settings.dialog.close()
     settings.dialog.open_page("general")
@@ -203,7 +207,7 @@ async def test_without_an_engine_typed_values_stay_and_nothing_is_stored(
 
 
 async def test_opening_a_setting_by_name_focuses_its_field(settings: Settings, engine: EngineServer) -> None:
-    wanted = next(setting for setting in reversed(engine.services.settings.all()) if setting.kind == "integer")
-    settings.dialog.open_setting(wanted.name)
-    await until(lambda: wanted.title in settings.fields())
-    await until(lambda: settings.dialog.focusWidget() is settings.fields()[wanted.title])
+    setting = next(setting for setting in reversed(engine.services.settings.all()) if setting.kind == "integer")
+    settings.dialog.open_setting(setting.name)
+    await until(lambda: setting.title in settings.fields())
+    await until(lambda: settings.dialog.focusWidget() is settings.fields()[setting.title])

@@ -71,20 +71,37 @@ class Page:
 
     @property
     def model_list(self) -> QListWidget:
-        lists = (one for one in self.dialog.findChildren(QListWidget) if one.accessibleName().startswith("Models of"))
-        return next(one for one in lists if one.isVisible())
+        lists = (
+            list_widget
+            for list_widget in self.dialog.findChildren(QListWidget)
+            if list_widget.accessibleName().startswith("Models of")
+        )
+        return next(list_widget for list_widget in lists if list_widget.isVisible())
 
     @property
     def rows(self) -> list[str]:
-        lists = (one for one in self.dialog.findChildren(QListWidget) if one.accessibleName().startswith("Models of"))
-        return [one.item(row).text() for one in lists if one.isVisible() for row in range(one.count())]
+        lists = (
+            list_widget
+            for list_widget in self.dialog.findChildren(QListWidget)
+            if list_widget.accessibleName().startswith("Models of")
+        )
+        return [
+            list_widget.item(row).text()
+            for list_widget in lists
+            if list_widget.isVisible()
+            for row in range(list_widget.count())
+        ]
 
     def row(self, name: str) -> QListWidgetItem:
         return next(item for item in map(self.model_list.item, range(self.model_list.count())) if item.text() == name)
 
     def choose(self, kind: str) -> None:
         """Choose a kind in the form."""
-        (box,) = (one for one in self.dialog.findChildren(QComboBox) if one.accessibleName() == "Provider type")
+        (box,) = (
+            candidate
+            for candidate in self.dialog.findChildren(QComboBox)
+            if candidate.accessibleName() == "Provider type"
+        )
         box.setCurrentText(kind)
         box.activated.emit(box.currentIndex())
 
@@ -144,11 +161,11 @@ async def test_a_server_is_added_tested_and_saved_and_its_models_are_there_at_on
     another = Model(id="openai/gpt-5.4", provider="openai")
     offered = (another, *page.models.offered[:2])
     choices.set_defaults(TaskOptionDefaults(offered, another.id, providers=page.models.providers))
-    for wanted in ("lab qwen3", "gpt", "lab qwen3"):
+    for query in ("lab qwen3", "gpt", "lab qwen3"):
         choices.pick_model()
         picker = next(w for w in QApplication.topLevelWidgets() if isinstance(w, ModelPicker) and w.isVisible())
         (field,) = picker.findChildren(QLineEdit)
-        QTest.keyClicks(field, wanted)
+        QTest.keyClicks(field, query)
         assert len(picker.shown) == 1, picker.shown
         QTest.keyClick(field, Qt.Key.Key_Return)
     assert choices.options.model == "lab/qwen3", "it is picked again after another one"

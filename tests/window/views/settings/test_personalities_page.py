@@ -20,7 +20,9 @@ PIRATE = Personality(id="pirate", name="Pirate", system_prompt="Talk like one.",
 
 
 async def stored(engine: EngineServer, name: str) -> Personality | None:
-    return next((one for one in await engine.database.personalities.all() if one.name == name), None)
+    return next(
+        (personality for personality in await engine.database.personalities.all() if personality.name == name), None
+    )
 
 
 async def open_page(settings: Settings) -> PersonalitiesPageView:
@@ -46,8 +48,11 @@ async def test_a_personality_is_created_saved_and_deleted_after_a_confirmation(
     settings.buttons()["Tool: shell"].click()
     settings.buttons()["Save"].click()
     await until(lambda: "Edit Pirate" in settings.buttons())
-    found = await stored(engine, "Pirate")
-    assert found is not None and (found.system_prompt, "shell" in found.tools) == ("Talk like one.", False)
+    personality = await stored(engine, "Pirate")
+    assert personality is not None and (personality.system_prompt, "shell" in personality.tools) == (
+        "Talk like one.",
+        False,
+    )
     settings.buttons()["Edit Pirate"].click()
     settings.buttons()["Delete…"].click()
     settings.buttons()["Cancel"].click()
@@ -65,15 +70,15 @@ async def test_the_model_of_a_personality_is_picked_or_the_default(settings: Set
     await until(lambda: "Model: small" in settings.buttons())
     settings.buttons()["Save"].click()
     await until(lambda: "Edit Assistant" in settings.buttons())
-    found = await stored(engine, "Assistant")
-    assert found is not None and found.model == "lab/small"
+    personality = await stored(engine, "Assistant")
+    assert personality is not None and personality.model == "lab/small"
     settings.buttons()["Edit Assistant"].click()
     settings.buttons()["Use the default model"].click()
     assert "Use the default model" not in settings.buttons()
     settings.buttons()["Save"].click()
     await until(lambda: "Edit Assistant" in settings.buttons())
-    found = await stored(engine, "Assistant")
-    assert found is not None and found.model == ""
+    personality = await stored(engine, "Assistant")
+    assert personality is not None and personality.model == ""
 
 
 async def test_unsaved_changes_are_discarded_only_after_a_confirmation(
@@ -127,8 +132,8 @@ async def test_an_imported_personality_is_stored_only_on_save(
     assert await stored(engine, "Pirate") is None
     settings.buttons()["Save"].click()
     await until(lambda: "Edit Pirate" in settings.buttons())
-    found = await stored(engine, "Pirate")
-    assert found is not None and (found.id != "pirate", found.tools) == (True, ("code",))
+    personality = await stored(engine, "Pirate")
+    assert personality is not None and (personality.id != "pirate", personality.tools) == (True, ("code",))
     page.import_file(str(tmp_path / "none.json"))
     await settings.see("No such file or directory.")
 

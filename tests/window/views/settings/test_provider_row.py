@@ -18,7 +18,7 @@ READY = Provider(
 
 
 @pytest.mark.parametrize(
-    ("changed", "words", "tone"),
+    ("changed", "status", "tone"),
     [
         ({}, "Key from OPENAI_API_KEY · 1,200 models", "muted"),
         ({"in_the_clear": True}, "The connection to http://b isn't encrypted", "waiting"),
@@ -29,5 +29,5 @@ READY = Provider(
         ({"own": True, "key_source": "keyring"}, "http://b · key in the keyring · 1,200 models", "muted"),
     ],
 )
-def test_a_provider_says_whether_it_can_be_used(changed: dict[str, object], words: str, tone: Tone) -> None:
-    assert provider_status(msgspec.structs.replace(READY, **changed), 1200) == (words, tone)
+def test_a_provider_says_whether_it_can_be_used(changed: dict[str, object], status: str, tone: Tone) -> None:
+    assert provider_status(msgspec.structs.replace(READY, **changed), 1200) == (status, tone)

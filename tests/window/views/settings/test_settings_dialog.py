@@ -278,9 +278,9 @@ async def test_about_shows_the_licences_of_libraries(settings: Settings, theme: 
     await until(lambda: dialog.list.count() > 50)
     dialog.search.setText("lgpl")
     dialog.search.searched.emit("lgpl")
-    shown = [item for row in range(dialog.list.count()) if not (item := dialog.list.item(row)).isHidden()]
-    assert [item.text().split()[0] for item in shown] == ["PySide6_Essentials", "shiboken6"]
-    dialog.list.setCurrentItem(shown[0])
+    visible_items = [item for row in range(dialog.list.count()) if not (item := dialog.list.item(row)).isHidden()]
+    assert [item.text().split()[0] for item in visible_items] == ["PySide6_Essentials", "shiboken6"]
+    dialog.list.setCurrentItem(visible_items[0])
     assert "GNU LESSER GENERAL PUBLIC LICENSE" in dialog.text.toPlainText()
 
 

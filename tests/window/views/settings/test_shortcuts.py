@@ -43,8 +43,10 @@ def page(qtbot: QtBot, theme: Theme, shortcuts: ShortcutStore) -> ShortcutsPageV
 
 
 def button(page: QWidget, start: str) -> QAbstractButton:
-    found = [known for known in page.findChildren(QAbstractButton) if known.accessibleName().startswith(start)]
-    return next(known for known in found if known.isVisible())
+    buttons = [
+        candidate for candidate in page.findChildren(QAbstractButton) if candidate.accessibleName().startswith(start)
+    ]
+    return next(candidate for candidate in buttons if candidate.isVisible())
 
 
 def texts(page: QWidget) -> list[str]:
@@ -96,7 +98,7 @@ def test_a_new_shortcut_works_at_once_in_every_window(qtbot: QtBot, shortcuts: S
     qtbot.addWidget(window)
     WindowActions(slots, lambda number: done.append(f"tab {number}"), shortcuts).add_to(window)
     shortcuts.bind("tour", "Ctrl+Alt+P")
-    (entry,) = (known for known in window.actions() if known.text() == "Play the tour")
+    (entry,) = (action for action in window.actions() if action.text() == "Play the tour")
     assert isinstance(entry, QAction)
     assert entry.shortcuts() == [QKeySequence("Ctrl+Alt+P")]
     entry.trigger()
@@ -110,11 +112,11 @@ def test_a_tool_tip_shows_the_current_shortcut(qtbot: QtBot, shortcuts: Shortcut
     WindowActions(slots, lambda number: None, shortcuts).add_to(window)
     control = QPushButton("Allow once", window)
     ShortcutToolTip(control, "Allow once", "allow_once")
-    place = QPoint(1, 1)
+    point = QPoint(1, 1)
     tips: list[str] = []
     for change in (lambda: None, lambda: shortcuts.bind("allow_once", "F8"), lambda: shortcuts.clear("allow_once")):
         change()
-        QCoreApplication.sendEvent(control, QHelpEvent(QEvent.Type.ToolTip, place, place))
+        QCoreApplication.sendEvent(control, QHelpEvent(QEvent.Type.ToolTip, point, point))
         tips.append(control.toolTip())
     assert tips == ["Allow once (Ctrl+Return)", "Allow once (F8)", "Allow once"]
 
@@ -166,5 +168,5 @@ def test_the_shortcuts_dialog_shows_the_current_shortcuts(qtbot: QtBot, theme: T
     parent = QWidget()
     qtbot.addWidget(parent)
     sheet = ShortcutsDialog(theme, shortcuts, parent)
-    shown = [label.text() for label in sheet.findChildren(TextLabel)]
-    assert shown[shown.index("New task") + 1] == "Ctrl+Alt+T"
+    label_texts = [label.text() for label in sheet.findChildren(TextLabel)]
+    assert label_texts[label_texts.index("New task") + 1] == "Ctrl+Alt+T"

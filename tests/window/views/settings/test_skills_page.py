@@ -52,8 +52,8 @@ def source(tmp_path: Path) -> Path:
 
 
 def visible(page: SkillsPageView) -> dict[str, QAbstractButton]:
-    found = [one for one in page.findChildren(QAbstractButton) if one.isVisible()]
-    return {one.accessibleName() or one.text(): one for one in found}
+    buttons = [button for button in page.findChildren(QAbstractButton) if button.isVisible()]
+    return {button.accessibleName() or button.text(): button for button in buttons}
 
 
 async def press(page: SkillsPageView, name: str) -> None:
@@ -67,9 +67,9 @@ def has(page: SkillsPageView, text: str) -> bool:
 
 async def test_removed_skill_is_put_back_by_undo(page: SkillsPageView, engine: EngineServer, source: Path) -> None:
     skills = engine.services.tools.skills
-    shown = (await skills.preview(SkillPreviewParams(source=str(source)))).preview
-    assert shown is not None
-    file = (await skills.install(SkillInstallParams(source=shown.source, fingerprint=shown.fingerprint))).file
+    preview = (await skills.preview(SkillPreviewParams(source=str(source)))).preview
+    assert preview is not None
+    file = (await skills.install(SkillInstallParams(source=preview.source, fingerprint=preview.fingerprint))).file
     page.load()
     await press(page, "Remove report")
     await press(page, "Confirm: remove report")

@@ -77,9 +77,9 @@ def texts(page: ToolsPageView) -> str:
 
 
 def buttons(page: ToolsPageView) -> dict[str, QAbstractButton]:
-    """Those that are visible, by their names; rows are made anew when something has changed."""
-    found = [one for one in page.findChildren(QAbstractButton) if one.isVisible()]
-    return {one.accessibleName() or one.text(): one for one in found}
+    """Return the visible buttons by name; rows are recreated when something has changed."""
+    visible_buttons = [button for button in page.findChildren(QAbstractButton) if button.isVisible()]
+    return {button.accessibleName() or button.text(): button for button in visible_buttons}
 
 
 def named_fields(page: ToolsPageView) -> dict[str, QLineEdit]:

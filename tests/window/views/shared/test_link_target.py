@@ -212,7 +212,7 @@ async def test_a_click_in_a_reply_starts_no_program(qapp: QApplication, theme: T
     try:
         async with view_fixture(qapp, theme, tmp_path, []) as fixture:
             fixture.gate.set()
-            await until(lambda: any(shown.isVisible() for shown in fixture.view.findChildren(ReplyView)))
+            await until(lambda: any(reply_view.isVisible() for reply_view in fixture.view.findChildren(ReplyView)))
             (text,) = fixture.view.findChildren(ReplyView)[0].findChildren(TextView)
             folder = Path(fixture.task.request.workspace)
             for name in ("start.hta", "notes.txt"):
@@ -230,7 +230,7 @@ async def test_a_link_says_so_if_there_is_no_browser(qapp: QApplication, theme: 
         failed: list[str] = []
         fixture.view.store.failed.connect(failed.append)
         fixture.gate.set()
-        await until(lambda: any(shown.isVisible() for shown in fixture.view.findChildren(ReplyView)))
+        await until(lambda: any(reply_view.isVisible() for reply_view in fixture.view.findChildren(ReplyView)))
         for text in fixture.view.findChildren(ReplyView)[0].findChildren(TextView):
             text.link.emit("https://example.org/a")
         assert failed == ["No browser was found to open https://example.org/a"]

@@ -63,8 +63,8 @@ class Person:
 
     def click(self, name: str, from_right: int = 0) -> None:
         """Click a line, in its middle or so far from its right edge."""
-        place = self.list.visualRect(self.list.model().index(self.picker.shown.index(name), 0))
-        point = QPoint(place.right() - from_right, place.center().y()) if from_right else place.center()
+        rect = self.list.visualRect(self.list.model().index(self.picker.shown.index(name), 0))
+        point = QPoint(rect.right() - from_right, rect.center().y()) if from_right else rect.center()
         QTest.mouseClick(self.list.viewport(), Qt.MouseButton.LeftButton, pos=point)
 
 
@@ -122,8 +122,8 @@ def test_a_star_or_ctrl_d_marks_a_favourite_and_chooses_nothing(open_picker: Ope
 def test_what_a_screen_reader_says_has_the_facts(open_picker: Open) -> None:
     defaults = TaskOptionDefaults(MODELS, providers=PROVIDERS, favourites=("anthropic/opus-5",))
     person = open_picker(defaults, "anthropic/opus-5")
-    said = person.list.model().index(1, 0).data(Qt.ItemDataRole.AccessibleTextRole)
-    assert said == "opus-5, current, Anthropic, 200K, $5 / $25, tools, pictures, thinking, favourite"
+    spoken = person.list.model().index(1, 0).data(Qt.ItemDataRole.AccessibleTextRole)
+    assert spoken == "opus-5, current, Anthropic, 200K, $5 / $25, tools, pictures, thinking, favourite"
 
 
 def test_an_id_that_is_in_no_list_is_typed(open_picker: Open) -> None:

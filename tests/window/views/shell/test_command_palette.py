@@ -1,4 +1,4 @@
-"""What the command palette leads to: the pages of the settings, and the export of a conversation."""
+"""The command palette, and where it leads: the pages of the settings, and the export of a conversation."""
 
 from collections.abc import AsyncGenerator
 from pathlib import Path

@@ -97,12 +97,13 @@ async def test_keys_zoom_the_whole_window_and_nothing_is_cut(window: MainWindow,
 
 def cut(window: MainWindow) -> list[str]:
     """Texts of buttons and single-line labels that have less room than they need."""
-    buttons = [one for one in window.findChildren(QPushButton) if one.isVisible()]
-    labels = [one for one in window.findChildren(QLabel) if one.isVisible() and not one.wordWrap()]
+    buttons = [widget for widget in window.findChildren(QPushButton) if widget.isVisible()]
+    labels = [widget for widget in window.findChildren(QLabel) if widget.isVisible() and not widget.wordWrap()]
     return [
-        f"{one.text()}: {one.size()} of {one.fontMetrics().horizontalAdvance(one.text())}"
-        for one in (*buttons, *labels)
-        if one.width() < one.fontMetrics().horizontalAdvance(one.text()) or one.height() < one.fontMetrics().height()
+        f"{widget.text()}: {widget.size()} of {widget.fontMetrics().horizontalAdvance(widget.text())}"
+        for widget in (*buttons, *labels)
+        if widget.width() < widget.fontMetrics().horizontalAdvance(widget.text())
+        or widget.height() < widget.fontMetrics().height()
     ]
 
 
@@ -170,15 +171,17 @@ async def test_a_draft_and_its_attachments_survive_a_restart(qapp: QApplication,
 async def test_the_settings_lead_to_memory_also_without_an_engine(window: MainWindow) -> None:
     settings = window.dialogs.settings
     settings.open_page("data")
-    next(one for one in settings.findChildren(QAbstractButton) if one.text() == "Open memory").click()
-    opened = [one for one in QApplication.topLevelWidgets() if isinstance(one, MemoryDialog) and one.isVisible()]
+    next(widget for widget in settings.findChildren(QAbstractButton) if widget.text() == "Open memory").click()
+    opened = [
+        widget for widget in QApplication.topLevelWidgets() if isinstance(widget, MemoryDialog) and widget.isVisible()
+    ]
     assert len(opened) == 1
     opened[0].close()
     settings.close()
 
 
 def button(window: MainWindow, name: str) -> QAbstractButton:
-    return next(one for one in window.findChildren(QAbstractButton) if one.accessibleName() == name)
+    return next(candidate for candidate in window.findChildren(QAbstractButton) if candidate.accessibleName() == name)
 
 
 async def test_settings_and_help_have_visible_buttons(window: MainWindow) -> None:

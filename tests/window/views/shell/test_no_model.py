@@ -49,7 +49,7 @@ async def test_without_a_model_the_message_stays_and_a_notice_leads_to_the_form_
 
 
 def _form() -> ProviderFormCard:
-    return next(form for one in QApplication.topLevelWidgets() for form in one.findChildren(ProviderFormCard))
+    return next(form for widget in QApplication.topLevelWidgets() for form in widget.findChildren(ProviderFormCard))
 
 
 def _close_others(window: MainWindow) -> None:

@@ -262,8 +262,8 @@ async def test_the_chosen_theme_is_saved(window: MainWindow, state: WindowStateS
     theme.set_zoom(150)
     theme.set_motion(False)
     theme.set_mode("dark")
-    kept = state.settings
-    assert (kept.theme, kept.motion, kept.reading_family, kept.reading_size) == ("dark", False, "Some Serif", 17)
+    saved = state.settings
+    assert (saved.theme, saved.motion, saved.reading_family, saved.reading_size) == ("dark", False, "Some Serif", 17)
     again = Theme()
     apply_appearance(again, state)
     assert (again.mode, again.motion, again.reading_family, again.zoom) == ("dark", False, "Some Serif", 150)

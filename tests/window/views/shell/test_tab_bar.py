@@ -102,9 +102,9 @@ def test_a_tab_dragged_off_the_bar_requests_its_own_window(tabs: TabBarView) -> 
     left: list[str] = []
     dropped: list[QPoint] = []
 
-    def take(key: str, place: QPoint) -> None:
+    def take(key: str, point: QPoint) -> None:
         left.append(key)
-        dropped.append(place)
+        dropped.append(point)
 
     tabs.own_window_requested.connect(take)
     tabs.go_to("b")
@@ -177,10 +177,10 @@ def test_the_wheel_scrolls_many_tabs_and_leaves_the_current_one(tabs: TabBarView
 
 
 def turn(tabs: TabBarView, by: int) -> None:
-    place = QPointF(tabs.rect().center())
+    middle = QPointF(tabs.rect().center())
     event = QWheelEvent(
-        place,
-        QPointF(tabs.mapToGlobal(place.toPoint())),
+        middle,
+        QPointF(tabs.mapToGlobal(middle.toPoint())),
         QPoint(),
         QPoint(0, by),
         Qt.MouseButton.NoButton,
@@ -202,6 +202,6 @@ def test_marks_of_tabs_that_are_cut_off_are_not_seen_below_the_scroll_buttons(ta
         for name in ("ScrollLeftButton", "ScrollRightButton"):
             button = tabs.findChild(QToolButton, name)
             assert isinstance(button, QToolButton) and button.isVisible()
-            place = button.geometry()
-            row = [picture.pixelColor(x, place.center().y()) for x in range(place.left(), place.right())]
+            rect = button.geometry()
+            row = [picture.pixelColor(x, rect.center().y()) for x in range(rect.left(), rect.right())]
             assert badge not in row

@@ -44,9 +44,9 @@ async def stores(engine: EngineServer) -> AsyncGenerator[Stores]:
     for number in range(6):
         put(engine, dated(number))
     await engine.log.flush()
-    async with stores_on(engine.endpoint) as made:
-        await until(lambda: made.conversations.is_loaded)
-        yield made
+    async with stores_on(engine.endpoint) as connected:
+        await until(lambda: connected.conversations.is_loaded)
+        yield connected
 
 
 @pytest.fixture
@@ -70,14 +70,14 @@ def view(
 
 def dated(number: int, *, pinned: bool = False) -> Conversation:
     """One conversation per day, number 0 today."""
-    made = conversation(f"c{number}", at=NOW - timedelta(days=number))
-    return msgspec.structs.replace(made, title=f"Title {number}", pinned=pinned)
+    base = conversation(f"c{number}", at=NOW - timedelta(days=number))
+    return msgspec.structs.replace(base, title=f"Title {number}", pinned=pinned)
 
 
 def of_today(number: int, *, folder: str = "") -> Conversation:
     """Number 0 is the newest."""
-    made = conversation(f"d{number:03}", at=NOW - timedelta(minutes=number + 1))
-    return msgspec.structs.replace(made, title=f"Today {number}", workspace=folder)
+    base = conversation(f"d{number:03}", at=NOW - timedelta(minutes=number + 1))
+    return msgspec.structs.replace(base, title=f"Today {number}", workspace=folder)
 
 
 def put(engine: EngineServer, changed: Conversation) -> None:
@@ -238,14 +238,14 @@ async def test_a_title_is_edited_inline_while_the_list_moves(
     assert field.text() == "Better"
     QTest.keyClick(field, Qt.Key.Key_Return)
     await until(lambda: "Better" in shown(view))
-    known = stores.conversations.get("c1")
-    assert known is not None and known.title == "Better"
+    renamed = stores.conversations.get("c1")
+    assert renamed is not None and renamed.title == "Better"
 
 
 @pytest.mark.parametrize("typed", ["", "   "])
 async def test_an_empty_title_changes_nothing(view: ConversationListView, stores: Stores, typed: str) -> None:
-    said: list[str] = []
-    stores.conversations.failed.connect(said.append)
+    failures: list[str] = []
+    stores.conversations.failed.connect(failures.append)
     view.select("c1")
     press(view, Qt.Key.Key_F2)
     (field,) = view.viewport().findChildren(QLineEdit)
@@ -254,7 +254,7 @@ async def test_an_empty_title_changes_nothing(view: ConversationListView, stores
     QTest.keyClick(field, Qt.Key.Key_Return)
     press(view, Qt.Key.Key_Delete)
     await until(lambda: "Title 1" not in shown(view))
-    assert said == []
+    assert failures == []
 
 
 async def test_shortcuts_and_the_context_menu_do_the_same(view: ConversationListView) -> None:
@@ -289,43 +289,43 @@ async def test_the_menu_switches_what_memory_does_with_a_conversation(
     stores.conversations.memory_switched.connect(switched.append)
 
     def entry(text: str) -> ListAction | None:
-        known = stores.conversations.get("c1")
-        assert known is not None
-        return next((action for action in view.actions_for(known) if action.text == text), None)
+        current = stores.conversations.get("c1")
+        assert current is not None
+        return next((action for action in view.actions_for(current) if action.text == text), None)
 
     async def choose(text: str) -> None:
-        action, known = entry(text), stores.conversations.get("c1")
-        assert action is not None and known is not None
+        action, current = entry(text), stores.conversations.get("c1")
+        assert action is not None and current is not None
         before = len(switched)
-        action.run(known)
+        action.run(current)
         await until(lambda: len(switched) > before and entry(text) is None)
 
     await choose("Leave out of memory")
     await choose("Don't use memory here")
-    assert [(one.remembers, one.recalls) for one in switched] == [(False, True), (False, False)]
+    assert [(update.remembers, update.recalls) for update in switched] == [(False, True), (False, False)]
     await choose("Include in memory")
     await choose("Use memory here")
-    known = stores.conversations.get("c1")
-    assert known is not None and (known.remembers, known.recalls) == (True, True)
+    current = stores.conversations.get("c1")
+    assert current is not None and (current.remembers, current.recalls) == (True, True)
 
 
 async def test_a_conversation_is_exported_by_keyboard_in_the_chosen_format(
     view: ConversationListView, stores: Stores, tmp_path: Path
 ) -> None:
-    told: list[str] = []
-    stores.conversations.exported.connect(told.append)
+    exported: list[str] = []
+    stores.conversations.exported.connect(exported.append)
     for form, start in (("html", b"<!doctype html>"), ("md", b"# Title 0"), ("jsonl", b'{"errand_export":3')):
         view.select("c0")
         press(view, Qt.Key.Key_E, Qt.KeyboardModifier.ControlModifier)
         (dialog,) = view.findChildren(ExportDialog)
-        (wanted,) = (name for name in dialog.nameFilters() if f"*.{form})" in name)
-        dialog.selectNameFilter(wanted)
-        dialog.filterSelected.emit(wanted)
+        (name_filter,) = (name for name in dialog.nameFilters() if f"*.{form})" in name)
+        dialog.selectNameFilter(name_filter)
+        dialog.filterSelected.emit(name_filter)
         assert dialog.defaultSuffix() == form
         path = tmp_path / f"one.{form}"
         dialog.fileSelected.emit(str(path))
         dialog.reject()
-        await until(lambda path=path: any(str(path) in words for words in told))
+        await until(lambda path=path: any(str(path) in text for text in exported))
         assert path.read_bytes().startswith(start)
         await until(lambda: not view.findChildren(ExportDialog))
 

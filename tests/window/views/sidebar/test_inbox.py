@@ -39,8 +39,8 @@ async def engine(tmp_path: Path) -> AsyncGenerator[EngineServer]:
 
 @pytest.fixture
 async def stores(engine: EngineServer) -> AsyncGenerator[Stores]:
-    async with stores_on(engine.endpoint) as made:
-        yield made
+    async with stores_on(engine.endpoint) as connected:
+        yield connected
 
 
 @pytest.fixture
@@ -58,11 +58,11 @@ def inbox(stores: Stores, theme: Theme, tmp_path: Path, qtbot: QtBot) -> InboxVi
 async def ask(engine: EngineServer, inbox: InboxView, *asks: Ask) -> None:
     """Raise these asks, in this order."""
     count = len(inbox.rows)
-    for number, one in enumerate(asks):
-        engine.log.publish(TaskUpdate(task=task(one.task_id)))
-        made = msgspec.structs.replace(one, conversation_id="c1", created_at=NOW + timedelta(seconds=number))
-        engine.runner.asks[made.id] = made
-        engine.log.publish(AskUpdate(ask=made))
+    for number, template in enumerate(asks):
+        engine.log.publish(TaskUpdate(task=task(template.task_id)))
+        raised = msgspec.structs.replace(template, conversation_id="c1", created_at=NOW + timedelta(seconds=number))
+        engine.runner.asks[raised.id] = raised
+        engine.log.publish(AskUpdate(ask=raised))
     await until(lambda: len(inbox.rows) > count)
 
 
@@ -251,7 +251,7 @@ async def test_interrupted_tasks_have_a_section_and_are_resumed_together(
     assert headings == ["Interrupted (2)", "Running (1)"]
     next(button for button in inbox.findChildren(QPushButton) if button.text() == "Resume all").click()
     assert sorted(resumed) == ["t1", "t2"]
-    assert [one.id for one in stores.tasks.running()] == ["t3"]
+    assert [running_task.id for running_task in stores.tasks.running()] == ["t3"]
 
 
 async def test_a_long_change_does_not_make_an_entry_wider_than_the_sidebar(

@@ -93,7 +93,9 @@ async def test_the_popover_summarises_older_messages_unless_a_task_runs(
         bar.lock("The agent is at work.")
         bar.click()
         assert bar.popover is not None
-        (button,) = (one for one in bar.popover.findChildren(QPushButton) if one.text() == "Summarise now")
+        (button,) = (
+            candidate for candidate in bar.popover.findChildren(QPushButton) if candidate.text() == "Summarise now"
+        )
         assert (button.isEnabled(), button.toolTip()) == (False, "The agent is at work.")
         bar.lock("")
         with qtbot.waitSignal(bar.summarise_requested):

@@ -54,13 +54,13 @@ def test_without_costs_the_chart_shows_tokens_and_long_periods_are_grouped_by_mo
 
 
 def test_the_csv_copy_has_every_row_and_no_formula() -> None:
-    found = UsageReportResult(
+    usage_report = UsageReportResult(
         total=row("", 1.0),
         days=(row("2026-11-20", 1.0),),
         models=(row("m", None, 100, 2),),
         conversations=(row("=1+1", 0.5),),
     )
-    assert to_csv(found).splitlines()[1:] == [
+    assert to_csv(usage_report).splitlines()[1:] == [
         "day,2026-11-20,2026-11-20,1.0,100,0,0,10,2,1,0,0",
         "day,m,m,,100,0,0,10,2,1,2,0",
         "day,=1+1,'=1+1,0.5,100,0,0,10,2,1,0,0",
@@ -103,15 +103,15 @@ async def test_totals_chart_and_tables_cover_the_chosen_period(
     await store_turns(engine)
     dialog = dialog_on(engine, theme, qapp, qtbot)
     await until(lambda: dialog.totals.texts == ("$0.2500", "1,000", "0", "5", "1", "1"))
-    assert [found.key for found in dialog.table.rows] == ["openai/gpt-5.4"]
+    assert [table_row.key for table_row in dialog.table.rows] == ["openai/gpt-5.4"]
     assert dialog.chart.accessibleDescription().endswith("$0.2500 · 1,005 tokens · 1 turn · 1 task")
     assert not dialog.note.isVisible()
     QTest.keyClick(dialog.periods, Qt.Key.Key_Right)
     await until(lambda: dialog.totals.texts[1] == "3,000")
     assert "The price of 1 turn is unknown" in dialog.note.text() and dialog.note.isVisible()
-    assert [found.key for found in dialog.table.rows] == ["openai/gpt-5.4", "mine/x"]
+    assert [table_row.key for table_row in dialog.table.rows] == ["openai/gpt-5.4", "mine/x"]
     dialog.table.sortByColumn(2, Qt.SortOrder.DescendingOrder)
-    assert [found.key for found in dialog.table.rows] == ["mine/x", "openai/gpt-5.4"]
+    assert [table_row.key for table_row in dialog.table.rows] == ["mine/x", "openai/gpt-5.4"]
 
 
 async def test_the_arrow_keys_move_between_bars_and_describe_each(

@@ -25,8 +25,8 @@ def test_the_arrow_points_down_when_the_largest_is_on_top(
     table.sortByColumn(1, order)
     qapp.processEvents()
     head = table.horizontalHeader()
-    place = QRect(head.sectionViewportPosition(1), 0, _ARROW, head.height() - 2)
-    widths = _inked(head.viewport().grab(place).toImage())
+    arrow_area = QRect(head.sectionViewportPosition(1), 0, _ARROW, head.height() - 2)
+    widths = _inked(head.viewport().grab(arrow_area).toImage())
     points_down = widths[0] > widths[-1]
     assert points_down == (order is Qt.SortOrder.DescendingOrder), widths
 
@@ -38,8 +38,8 @@ def test_the_names_of_models_have_room(theme: Theme, qapp: QApplication, qtbot: 
     table.resize(800, 300)
     table.show()
     qapp.processEvents()
-    wanted = table.fontMetrics().horizontalAdvance(_LONG)
-    assert table.columnWidth(0) > wanted
+    text_width = table.fontMetrics().horizontalAdvance(_LONG)
+    assert table.columnWidth(0) > text_width
 
 
 def test_an_unknown_cost_is_explained_where_it_stands(theme: Theme, qtbot: QtBot) -> None:

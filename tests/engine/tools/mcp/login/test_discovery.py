@@ -85,13 +85,13 @@ async def test_a_server_without_metadata_of_its_own_is_its_own_authorization_ser
     assert oauth.seen == [RESOURCE, RESOURCE.removesuffix("/mcp"), METADATA]
 
 
-@pytest.mark.parametrize("place", [_INSERTED, _OPENID_INSERTED, _OPENID_APPENDED])
+@pytest.mark.parametrize("metadata_path", [_INSERTED, _OPENID_INSERTED, _OPENID_APPENDED])
 async def test_an_issuer_with_a_path_is_looked_for_in_the_order_of_the_specification(
-    oauth: OAuthServer, place: str
+    oauth: OAuthServer, metadata_path: str
 ) -> None:
     issuer = f"{oauth.url}/tenant"
     oauth.replaced[RESOURCE] = answering({"resource": oauth.mcp, "authorization_servers": [issuer]})
-    oauth.replaced[place] = answering(
+    oauth.replaced[metadata_path] = answering(
         {
             "issuer": issuer,
             "authorization_endpoint": f"{oauth.url}/a",
@@ -101,7 +101,7 @@ async def test_an_issuer_with_a_path_is_looked_for_in_the_order_of_the_specifica
     )
     assert (await found(oauth)).issuer == issuer
     order = (_INSERTED, _OPENID_INSERTED, _OPENID_APPENDED)
-    assert oauth.seen[1:] == list(order[: order.index(place) + 1])
+    assert oauth.seen[1:] == list(order[: order.index(metadata_path) + 1])
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ async def test_a_server_without_s256_is_refused(oauth: OAuthServer, methods: lis
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "reason"),
     [
         ({"issuer": "https://other.example"}, "of another authorization server"),
         ({"token_endpoint": "http://8.8.8.8/token"}, "begins with http://"),
@@ -139,19 +139,19 @@ async def test_a_server_without_s256_is_refused(oauth: OAuthServer, methods: lis
     ],
 )
 async def test_an_authorization_server_that_leads_elsewhere_is_refused(
-    oauth: OAuthServer, change: JsonObject, words: str
+    oauth: OAuthServer, change: JsonObject, reason: str
 ) -> None:
     oauth.metadata = change
-    assert words in await problem(oauth)
+    assert reason in await problem(oauth)
     assert not oauth.granted and not oauth.clients
 
 
-@pytest.mark.parametrize("place", ["http://169.254.169.254/latest/", "https://192.168.7.7/", "http://8.8.8.8/"])
-async def test_a_challenge_and_a_redirect_lead_nowhere_else(oauth: OAuthServer, place: str) -> None:
-    assert "not opened" in await problem(oauth, Challenge(place))
-    oauth.replaced[RESOURCE] = answering({}, 302, Location=place)
+@pytest.mark.parametrize("address", ["http://169.254.169.254/latest/", "https://192.168.7.7/", "http://8.8.8.8/"])
+async def test_a_challenge_and_a_redirect_lead_nowhere_else(oauth: OAuthServer, address: str) -> None:
+    assert "not opened" in await problem(oauth, Challenge(address))
+    oauth.replaced[RESOURCE] = answering({}, 302, Location=address)
     assert "not opened" in await problem(oauth)
-    oauth.replaced[RESOURCE] = answering({"resource": oauth.mcp, "authorization_servers": [place]})
+    oauth.replaced[RESOURCE] = answering({"resource": oauth.mcp, "authorization_servers": [address]})
     assert "not opened" in await problem(oauth)
 
 
@@ -181,7 +181,7 @@ async def test_huge_slow_and_wrong_answers_are_refused_in_time(oauth: OAuthServe
 
 
 @pytest.mark.parametrize(
-    ("content", "status", "words"),
+    ("content", "status", "reason"),
     [
         ("<html>", 200, "no JSON object"),
         ({"error": "invalid_redirect_uri", "error_description": "not\x1b[31m red"}, 400, "invalid_redirect_uri: not"),
@@ -192,13 +192,13 @@ async def test_huge_slow_and_wrong_answers_are_refused_in_time(oauth: OAuthServe
     ],
 )
 async def test_a_registration_that_cannot_be_used_is_refused(
-    oauth: OAuthServer, content: JsonValue, status: int, words: str
+    oauth: OAuthServer, content: JsonValue, status: int, reason: str
 ) -> None:
     at = await found(oauth)
     oauth.replaced["/register"] = answering(content, status)
     with pytest.raises(McpError) as caught:
         await register(NamedAddresses(oauth.mcp, judge_here), at, "http://127.0.0.1:1/callback")
-    assert words in str(caught.value) and str(caught.value).isprintable()
+    assert reason in str(caught.value) and str(caught.value).isprintable()
 
 
 @pytest.mark.parametrize(
@@ -237,13 +237,13 @@ async def test_the_life_of_a_token_is_read_with_bounds(
     oauth: OAuthServer, life: JsonValue, bounds: tuple[float, float] | None
 ) -> None:
     oauth.replaced["/token"] = answering({"access_token": "ok", "token_type": "bearer", "expires_in": life})
-    made = await renew(NamedAddresses(oauth.mcp, judge_here), held(oauth))
-    assert made.refresh_token == "refresh-me-1"
-    if bounds is None or made.expires_at is None:
-        assert bounds is None and made.expires_at is None
+    renewed = await renew(NamedAddresses(oauth.mcp, judge_here), held(oauth))
+    assert renewed.refresh_token == "refresh-me-1"
+    if bounds is None or renewed.expires_at is None:
+        assert bounds is None and renewed.expires_at is None
     else:
-        assert bounds[0] < made.expires_at - time.time() < bounds[1]
-    assert "ok" not in repr(made) and "refresh-me-1" not in repr(made)
+        assert bounds[0] < renewed.expires_at - time.time() < bounds[1]
+    assert "ok" not in repr(renewed) and "refresh-me-1" not in repr(renewed)
 
 
 def held(oauth: OAuthServer) -> Credentials:

@@ -45,9 +45,9 @@ def pool_at(folder: Path, url: str, name: str = "web") -> McpPool:
 
 @pytest.fixture
 async def pool(tmp_path: Path, oauth: OAuthServer) -> AsyncGenerator[McpPool]:
-    made = pool_at(tmp_path, oauth.mcp)
-    yield made
-    await made.close()
+    mcp_pool = pool_at(tmp_path, oauth.mcp)
+    yield mcp_pool
+    await mcp_pool.close()
 
 
 async def refused(pool: McpPool) -> McpServer:
@@ -205,8 +205,13 @@ async def test_an_answer_with_another_state_is_refused_and_the_sign_in_waits_on(
     server = await refused(pool)
     address = await pool.begin_login(server)
     back = await back_address(address)
-    place = back.partition("?")[0]
-    for wrong in (f"{place}?code=x", f"{place}?code=x&state=y", f"{back}&state=z", f"{place}?code=x&state=%ff"):
+    callback = back.partition("?")[0]
+    for wrong in (
+        f"{callback}?code=x",
+        f"{callback}?code=x&state=y",
+        f"{back}&state=z",
+        f"{callback}?code=x&state=%ff",
+    ):
         status, page = await visit(wrong)
         assert status == 400 and "not the answer" in page
     async with aiohttp.ClientSession() as session:
@@ -220,7 +225,7 @@ async def test_an_answer_with_another_state_is_refused_and_the_sign_in_waits_on(
 
 
 @pytest.mark.parametrize(
-    ("answer", "words"),
+    ("answer", "reason"),
     [
         ("code=x&state={state}&iss=https://other.example", "not one of the server that was asked"),
         ("code=x&state={state}", "not one of the server that was asked"),
@@ -231,7 +236,7 @@ async def test_an_answer_with_another_state_is_refused_and_the_sign_in_waits_on(
     ],
 )
 async def test_an_answer_that_cannot_be_used_ends_the_sign_in_with_a_reason(
-    pool: McpPool, oauth: OAuthServer, answer: str, words: str
+    pool: McpPool, oauth: OAuthServer, answer: str, reason: str
 ) -> None:
     server = await refused(pool)
     address = await pool.begin_login(server)
@@ -240,15 +245,15 @@ async def test_an_answer_that_cannot_be_used_ends_the_sign_in_with_a_reason(
     status, page = await visit(f"{query['redirect_uri']}?{text}")
     assert status == 400 and "<b>" not in page
     await until(lambda: not pool.logins.address(server.spec))
-    assert words in pool.logins.problem(server.spec)
+    assert reason in pool.logins.problem(server.spec)
     assert not await pool.logins.has(server.spec)
 
 
 async def test_two_sign_ins_at_once_are_one(pool: McpPool, oauth: OAuthServer) -> None:
     server = await refused(pool)
-    one, other = await asyncio.gather(pool.begin_login(server), pool.begin_login(server))
-    assert one == other and len(oauth.clients) == 1
-    await visit(one)
+    first_address, second_address = await asyncio.gather(pool.begin_login(server), pool.begin_login(server))
+    assert first_address == second_address and len(oauth.clients) == 1
+    await visit(first_address)
     await until(lambda: server.state == "ready")
 
 
@@ -367,11 +372,11 @@ async def test_a_client_secret_goes_to_no_other_authorization_server_than_it_was
         with pytest.raises(McpError, match="Nothing was sent"):
             await servers.login("web", None)
         assert not other.authorized and not other.granted
-        (info,) = [one for one in await servers.list(None) if one.name == "web"]
+        (info,) = [server_info for server_info in await servers.list(None) if server_info.name == "web"]
         assert info.new_issuer == other.url and not info.login_address
 
         address = (await servers.login("web", None, other.url)).address
-        (info,) = [one for one in await servers.list(None) if one.name == "web"]
+        (info,) = [server_info for server_info in await servers.list(None) if server_info.name == "web"]
         assert address.startswith(other.url) and (info.client_issuer, info.new_issuer) == (other.url, "")
         await servers.set_key(McpKeyParams(name="web", variable="S", value="another-secret-1"))
         del oauth.replaced[RESOURCE]
