@@ -12,7 +12,6 @@ _LONG_S = 1_000.0
 _KNOWN_LONG = (
     "tests/window/accessibility/test_views.py",
     "tests/engine/tools/test_browser.py",
-    "tests/engine/memory/test_memory.py",
     "tests/end_to_end/window/test_desktop.py",
     "tests/end_to_end/window/test_tasks.py",
     "tests/end_to_end/storage/test_unusual_folders.py",

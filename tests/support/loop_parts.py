@@ -23,7 +23,7 @@ from errand.engine.tools.shell.environment import clean_environment
 from errand.protocol.base import JsonObject, JsonValue
 from tests.conformance.play import play
 from tests.conformance.scenario import Profile, Scenario
-from tests.support.limits import WAIT_LIMIT_S
+from tests.support.limits import WAIT_LIMIT_S, seldom
 
 _VALUE: JsonObject = {"type": "object", "properties": {"value": {"type": "string"}}}
 _HOW: JsonObject = {"type": "object", "properties": {"how": {"type": "string"}}}
@@ -255,8 +255,8 @@ def kept_output(result: ToolResult) -> bytes:
 
 async def until(condition: Callable[[], bool], patience_s: float = WAIT_LIMIT_S) -> None:
     """Wait until a condition holds; fail after a timeout."""
-    deadline = time.monotonic() + patience_s
-    while not condition():
+    deadline, holds = time.monotonic() + patience_s, seldom(condition)
+    while not holds():
         assert time.monotonic() < deadline, "it did not come true in time"
         await asyncio.sleep(0.005)
 

@@ -27,7 +27,7 @@ from errand.window.stores.window_state import WindowStateStore
 from errand.window.theme.theme import Theme
 from errand.window.views.conversation.conversation_view import ConversationView
 from errand.window.views.shell.main_window import MainWindow
-from tests.support.limits import WAIT_LIMIT_S
+from tests.support.limits import WAIT_LIMIT_S, seldom
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +50,9 @@ class OpenWindow:
 
     async def until(self, holds: Callable[[], bool]) -> None:
         """Run Qt and asyncio until a condition holds."""
+        looks = seldom(holds)
         async with asyncio.timeout(WAIT_LIMIT_S):
-            while not holds():
+            while not looks():
                 self.application.processEvents()
                 await asyncio.sleep(0.005)
 

@@ -28,7 +28,7 @@ from errand.engine.core.workspace_threads import end_idle
 from errand.engine.tools.processes.marks import all_marks
 from errand.engine.tools.processes.process_table import children_of, has_proc
 from errand.engine.tools.processes.termination import ProcessSweep
-from tests.support.limits import WAIT_LIMIT_S
+from tests.support.limits import WAIT_LIMIT_S, seldom
 
 _GROUPS = Path("/sys/fs/cgroup/memory")
 
@@ -113,8 +113,9 @@ def is_alive(pid: int) -> bool:
 
 async def until(is_true: Callable[[], bool], limit_s: float = WAIT_LIMIT_S) -> None:
     """Poll every 10 ms for a condition without an event."""
+    looks = seldom(is_true)
     async with asyncio.timeout(limit_s):
-        while not is_true():  # noqa: ASYNC110 - processes and files of others set no asyncio event
+        while not looks():  # noqa: ASYNC110 - processes and files of others set no asyncio event
             await asyncio.sleep(0.01)
 
 

@@ -21,7 +21,7 @@ from errand.window.views.composer.drop_payload import PastedFiles
 from errand.window.views.composer.queue_view import QueuedMessageView
 from errand.window.views.conversation.conversation_view import ConversationView
 from errand.window.views.conversation.services import ViewServices
-from tests.support.limits import WAIT_LIMIT_S
+from tests.support.limits import WAIT_LIMIT_S, seldom
 from tests.support.model_server import ModelServer, ReceivedRequest, Reply
 from tests.support.store_engine import StoreEngine, store_engine
 
@@ -30,8 +30,8 @@ _PAUSE_S = 0.005
 
 async def until(condition: Callable[[], bool]) -> None:
     """Run until a condition holds. Raises TimeoutError after WAIT_LIMIT_S."""
-    give_up_at = time.monotonic() + WAIT_LIMIT_S
-    while not condition():
+    give_up_at, holds = time.monotonic() + WAIT_LIMIT_S, seldom(condition)
+    while not holds():
         if time.monotonic() > give_up_at:
             raise TimeoutError("The condition did not come to hold.")
         QCoreApplication.processEvents()
