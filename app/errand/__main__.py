@@ -19,7 +19,7 @@ _WINDOWS: tuple[list[str], ...] = ([], ["window"], ["window", "--new"], ["quick"
 
 
 def no_window(environment: Mapping[str, str]) -> str | None:
-    """The reason why no window can open here, as a sentence; None if one can."""
+    """Return the reason why no window can open here, as a sentence; None if one can."""
     if sys.platform in ("win32", "darwin") or environment.get("WAYLAND_DISPLAY"):
         return None
     if environment.get("QT_QPA_PLATFORM"):
@@ -33,7 +33,7 @@ def no_window(environment: Mapping[str, str]) -> str | None:
 
 
 def _is_display_available(display: str) -> bool:
-    """True if the X server accepts a connection, or if xcb is missing and only Qt can tell."""
+    """Return True if the X server accepts a connection, or if xcb is missing and only Qt can tell."""
     import ctypes
     import ctypes.util  # 20 ms, and most commands need no display
 

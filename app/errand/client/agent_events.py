@@ -96,7 +96,7 @@ class AgentView:
         self._finished: set[str] = set()  # ids of nodes and tasks
 
     def data(self, agent: Agent) -> AgentData:
-        """The data of an agent; remembers its head."""
+        """Return the data of an agent; remembers its head."""
         self._heads[agent.id] = _head(agent)
         return AgentData(agent=agent)
 
@@ -146,7 +146,7 @@ class AgentView:
         return tuple(self._final_events(node, agent_id)) if node.role == "assistant" else ()
 
     def _final_events(self, node: Node, agent_id: str) -> Iterable[AgentEvent]:
-        """The parts of a finished reply that did not arrive as deltas."""
+        """Yield the parts of a finished reply that did not arrive as deltas."""
         for index, block in enumerate(node.blocks):
             if isinstance(block, TextBlock):
                 streamed = self._streamed.take(node.id, index)

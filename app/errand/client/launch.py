@@ -51,7 +51,7 @@ class EngineProcess:
         return self._process.poll() is not None
 
     def output_tail(self) -> str:
-        """The end of its output, for people."""
+        """Return the end of its output, for people."""
         text = self._output.read_text(encoding="utf-8", errors="replace").strip()[-_MAX_OUTPUT_LENGTH:]
         if not text and shutil.disk_usage(self._output.parent).free < _MIN_FREE_BYTES:
             return f"The disk of {self._output.parents[1]} is full: free some space and try again."
@@ -145,7 +145,7 @@ def read_endpoint(paths: Paths) -> Endpoint:
 
 
 def is_outdated(paths: Paths, engine_version: str) -> bool:
-    """True if an older engine still runs after an update. Reads its version only if there was an update."""
+    """Return True if an older engine still runs after an update. Reads its version only if there was an update."""
     try:
         # The time of installation, whatever date the files carry.
         if os.stat(errand.__file__).st_ctime < paths.endpoint.stat().st_ctime:
@@ -224,7 +224,7 @@ async def _try_open(connection: Connection) -> bool:
 
 
 def has_engine(paths: Paths) -> bool:
-    """True while a process holds the engine's lock; it may have been started elsewhere and not listen yet."""
+    """Return True while a process holds the engine's lock; it may have been started elsewhere and not listen yet."""
     try:
         return FileLock.is_held(paths.lock)
     except OSError:

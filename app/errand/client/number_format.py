@@ -66,7 +66,7 @@ def duration(seconds: float) -> str:
 
 
 def running_time(seconds: float) -> str:
-    """A duration that still grows: without fractions, which would only flicker."""
+    """Return a duration that still grows: without fractions, which would only flicker."""
     return tr("{seconds} s").format(seconds=int(seconds)) if seconds < 10 else duration(seconds)
 
 
@@ -87,22 +87,22 @@ def short_weekday(moment: date) -> str:
 
 
 def clock_time(moment: datetime) -> str:
-    """The local time of the day, such as 14:20."""
+    """Return the local time of the day, such as 14:20."""
     return f"{moment.astimezone():%H:%M}"
 
 
 def day_text(moment: date) -> str:
-    """A day of any year, such as 3 Nov 2026."""
+    """Return a day of any year, such as 3 Nov 2026."""
     return tr("{day} {month} {year}").format(day=moment.day, month=short_month(moment), year=moment.year)
 
 
 def short_day(moment: date) -> str:
-    """A day of this year, such as 3 Nov."""
+    """Return a day of this year, such as 3 Nov."""
     return tr("{day} {month}").format(day=moment.day, month=short_month(moment))
 
 
 def moment_text(moment: datetime) -> str:
-    """The local date and time, such as 3 Nov 2026, 14:20."""
+    """Return the local date and time, such as 3 Nov 2026, 14:20."""
     local = moment.astimezone()
     return tr("{day}, {time}").format(day=day_text(local), time=clock_time(local))
 
@@ -120,7 +120,7 @@ def file_size(count_of_bytes: int) -> str:
 
 
 def dollars(amount: float, digits: int = 2) -> str:
-    """An amount of US dollars, with the sign where the language puts it."""
+    """Return an amount of US dollars, with the sign where the language puts it."""
     return tr("${amount}").format(amount=decimal(f"{amount:,.{digits}f}"))
 
 
@@ -141,7 +141,7 @@ def tokens(usage: Usage) -> str:
 
 
 def token_count(number: int, usage: Usage) -> str:
-    """A part of a usage's tokens; `~` marks an estimate."""
+    """Return a part of a usage's tokens; `~` marks an estimate."""
     return f"~{grouped(number)}" if usage.estimated and number else grouped(number)
 
 
@@ -153,7 +153,7 @@ def elapsed(task: Task) -> float:
 
 
 def time_left(task: Task) -> str:
-    """The time until a provider's rate limit ends; empty if the task has none."""
+    """Return the time until a provider's rate limit ends; empty if the task has none."""
     if task.activity.retry_at is None or task.outcome.ended_at is not None:
         return ""
     seconds = round((task.activity.retry_at - datetime.now(UTC)).total_seconds())

@@ -20,14 +20,14 @@ def patch_of(files: Iterable[FileDiff]) -> str:
 
 
 def patch_of_diff(diff: str) -> str:
-    """The patch of a diff with the names of its file; empty if it is none."""
+    """Return the patch of a diff with the names of its file; empty if it is none."""
     names, _, hunks = diff.partition("\n+++ ")
     name, _, hunks = hunks.partition("\n")
     return file_patch(name, hunks) if names == f"--- {name}" and hunks.startswith("@@ ") else ""
 
 
 def file_patch(name: str, hunks: str) -> str:
-    """The patch of one file; `name` is relative to where it is applied."""
+    """Return the patch of one file; `name` is relative to where it is applied."""
     header = _HEADER.match(hunks)
     is_new = header is not None and header.group(1) == "0,0"
     is_deleted = header is not None and header.group(2) == "0,0"
@@ -40,7 +40,7 @@ def file_patch(name: str, hunks: str) -> str:
 
 
 def _name(file: FileDiff) -> str:
-    """The name as it is on disk: `file.name` is made safe to show."""
+    """Return the name as it is on disk: `file.name` is made safe to show."""
     return "/".join(file.path.split("/")[-file.name.count("/") - 1 :])
 
 

@@ -71,7 +71,7 @@ def _clean_name(name: str) -> str:
 
 
 def free_name(wanted: str, existing: Iterable[Personality]) -> str:
-    """The name, with a number appended if it exists."""
+    """Return the name, with a number appended if it exists."""
     taken = {personality.name.casefold() for personality in existing}
     names = (wanted, *(f"{wanted} {number}" for number in range(2, len(taken) + 3)))
     return next(name for name in names if name.casefold() not in taken)

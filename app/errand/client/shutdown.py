@@ -41,7 +41,7 @@ async def shut_down(paths: Paths, client_name: str) -> ShutdownResult:
 
 
 async def _ask(paths: Paths, client_name: str) -> bool:
-    """True if it accepted the request, or has ended meanwhile."""
+    """Return True if it accepted the request, or has ended meanwhile."""
     connection = Connection(lambda: read_endpoint(paths), client_name, patience_s=0)
     try:
         async with asyncio.timeout(_ANSWERS_WITHIN_S):
@@ -66,7 +66,7 @@ async def _is_gone(paths: Paths, endpoint: Endpoint, seconds: float) -> bool:
 
 
 def _is_running(endpoint: Endpoint) -> bool:
-    """True for the process that wrote the endpoint file: it releases its lock shortly before it ends."""
+    """Return True for the process that wrote the endpoint file: it releases its lock shortly before it ends."""
     if sys.platform != "linux":
         return False
     try:

@@ -54,7 +54,7 @@ async def open_socket(url: str) -> Socket:
 
 
 def _close_reason(error: WebSocketException) -> str:
-    """The engine's reason for closing. A killed engine sends none, and the library's text is for experts."""
+    """Return the engine's reason for closing. A killed engine sends none, and the library's text is for experts."""
     if not isinstance(error, ConnectionClosed):
         return str(error)
     return (error.rcvd.reason if error.rcvd is not None else "") or "The connection was lost."

@@ -40,7 +40,7 @@ class FollowedScopes:
         self._follows.pop(scope, None)
 
     def last_received(self, follow: FollowedScope) -> int:
-        """The last event that this scope is known to have received."""
+        """Return the last event that this scope is known to have received."""
         return max(follow.head, self._position)
 
     def record_event(self, record: LogRecord) -> None:

@@ -39,7 +39,7 @@ TOUR_TASKS = (
 
 
 def make_workspace(folder: Path) -> Path:
-    """A fresh copy of the tour's files."""
+    """Return a fresh copy of the tour's files."""
     workspace = folder / f"tour-{datetime.now().astimezone():%Y%m%d-%H%M%S-%f}"
     with as_file(files("errand.resources") / "tour" / "workspace") as source:
         shutil.copytree(source, workspace, ignore=shutil.ignore_patterns("__pycache__"))

@@ -97,7 +97,7 @@ class DeltaStream:
         self._is_flush_due = bool(self._pending)
 
     def text_so_far(self, conversation_id: str | None) -> list[TextDelta]:
-        """The text already sent of streaming nodes, from offset 0; None means all conversations.
+        """Return the text already sent of streaming nodes, from offset 0; None means all conversations.
 
         For a client that connects in the middle.
         """
@@ -108,7 +108,7 @@ class DeltaStream:
         ]
 
     def with_text_so_far(self, node: Node) -> Node:
-        """A streaming node with the text that was sent of it: the deltas to come continue that text.
+        """Return a streaming node with the text that was sent of it: the deltas to come continue that text.
 
         A call that is being written is an empty text, so that each block keeps its number.
         """

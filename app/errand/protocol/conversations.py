@@ -107,7 +107,7 @@ class Position(Wire, frozen=True, kw_only=True):
     node_id: str | None
 
     def advance(self, node_id: str | None) -> "Position":
-        """The position at another node of the same tree; None is the position before the first message."""
+        """Return the position at another node of the same tree; None is the position before the first message."""
         return Position(conversation_id=self.conversation_id, node_id=node_id)
 
 

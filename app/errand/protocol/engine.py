@@ -73,7 +73,7 @@ class HealthUpdate(Wire, frozen=True, kw_only=True):
 
 
 def is_key(variable: str) -> bool:
-    """True for a variable that holds a provider's key."""
+    """Return True for a variable that holds a provider's key."""
     return variable.endswith(_KEY_ENDING)
 
 

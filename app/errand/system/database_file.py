@@ -46,7 +46,10 @@ def _check_is_file(file: Path) -> None:
 
 
 def _is_on_read_only_disk(connection: sqlite3.Connection) -> bool:
-    """True if SQLite cannot create the files beside the database. Other errors surface on the first real read."""
+    """Return True if SQLite cannot create the files beside the database.
+
+    Other errors surface on the first real read.
+    """
     try:
         connection.execute("SELECT 1 FROM sqlite_master").fetchone()
     except sqlite3.DatabaseError as error:
@@ -98,7 +101,7 @@ def _forget_passwords(copy: sqlite3.Connection) -> None:
 
 
 def log_files(file: Path) -> tuple[Path, Path]:
-    """The files of SQLite beside a database: the write-ahead log and its index."""
+    """Return the files of SQLite beside a database: the write-ahead log and its index."""
     return file.with_name(file.name + "-wal"), file.with_name(file.name + "-shm")
 
 
@@ -110,7 +113,7 @@ def move_database(file: Path, target: Path) -> None:
 
 
 def replacement_path(database: Path) -> Path:
-    """The path of a complete database that is about to replace this one."""
+    """Return the path of a complete database that is about to replace this one."""
     return database.with_name(database.name + ".next")
 
 
@@ -130,7 +133,7 @@ def finish_replacement(database: Path) -> None:
 
 
 def revision(file: Path) -> str | None:
-    """The schema revision that wrote the file; None if it is not a database of Errand. Raises sqlite3.Error."""
+    """Return the schema revision that wrote the file; None if it is not a database of Errand. Raises sqlite3.Error."""
     with closing(open_untouched(file)) as connection:
         if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'alembic_version'").fetchone():
             return None
@@ -147,7 +150,7 @@ class Truncation:
 
 
 def find_truncation(file: Path) -> Truncation | None:
-    """None if the file has the size in its header, or if its log may hold the rest. Raises no OSError."""
+    """Return None if the file has the size in its header, or if its log may hold the rest. Raises no OSError."""
     with suppress(OSError):
         if log_files(file)[0].exists() and log_files(file)[0].stat().st_size:
             return None
@@ -172,7 +175,7 @@ def open_untouched(file: Path) -> sqlite3.Connection:
 
 
 def find_fault(file: Path) -> str:
-    """The first fault in pages and indexes, empty if there is none. Takes seconds for a large database."""
+    """Return the first fault in pages and indexes, empty if there is none. Takes seconds for a large database."""
     try:
         with closing(open_to_read(file)) as connection:
             (answer,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
@@ -234,7 +237,7 @@ class NewestEventNote:
 
 
 def find_loss(database: Path, copies: Path) -> Loss | None:
-    """None if nothing is missing as far as a quick check can tell, or if there has never been a database."""
+    """Return None if nothing is missing as far as a quick check can tell, or if there has never been a database."""
     note = _read(database)
     if not os.path.lexists(database):
         return _missing_file(database, copies, is_known=bool(note)) if note != [_EMPTY_ACCEPTED] else None
@@ -252,7 +255,7 @@ def find_loss(database: Path, copies: Path) -> Loss | None:
 
 
 def newest_event(file: Path) -> tuple[str, int] | None:
-    """The epoch of a database and its newest event; None if they cannot be read."""
+    """Return the epoch of a database and its newest event; None if they cannot be read."""
     with suppress(sqlite3.Error), closing(open_untouched(file)) as connection:
         epoch, sequence = connection.execute(_NEWEST).fetchone()
         return str(epoch), int(sequence)
@@ -260,7 +263,7 @@ def newest_event(file: Path) -> tuple[str, int] | None:
 
 
 def list_copies(database: Path, copies: Path) -> list[Path]:
-    """The copies of a database, newest first."""
+    """Return the copies of a database, newest first."""
     files = [file for file in copies.glob(f"{database.stem}-*.db") if file.is_file() and not file.is_symlink()]
     return sorted(files, key=lambda file: file.stat().st_mtime_ns, reverse=True)
 
@@ -300,7 +303,7 @@ def _note(database: Path) -> Path:
 
 
 def _read(database: Path) -> list[str]:
-    """The fields of the note; empty if there is none, or if it is truncated."""
+    """Return the fields of the note; empty if there is none, or if it is truncated."""
     with suppress(OSError, UnicodeDecodeError):
         fields = read_beginning(_note(database), 200).decode().split()
         return fields if fields == [_EMPTY_ACCEPTED] or (len(fields) == 2 and fields[1].isdecimal()) else []

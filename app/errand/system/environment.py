@@ -44,7 +44,7 @@ _WITH_PASSWORD = re.compile(r"://[^/\s:@]*:[^/\s@]+@")
 
 
 def is_from_terminal() -> bool:
-    """True if a terminal started this process: then a login shell has set its environment."""
+    """Return True if a terminal started this process: then a login shell has set its environment."""
     return "TERM" in os.environ or any(map(os.isatty, range(3)))
 
 
@@ -59,7 +59,7 @@ def terminal_folder() -> str:
 
 
 def is_secret(name: str, value: str) -> bool:
-    """True for a key, a token or a password, by the words of the variable's name or the format of its value."""
+    """Return True for a key, a token or a password, by the words of the variable's name or the format of its value."""
     if name in _HARMLESS:
         return False
     name_parts = [word.rstrip("0123456789") for word in _PARTS.split(name.lower())]
@@ -71,14 +71,14 @@ def is_secret(name: str, value: str) -> bool:
 
 
 def without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
-    """All variables except secrets and variables that repeat the value of a secret."""
+    """Return all variables except secrets and variables that repeat the value of a secret."""
     secrets = {name: value for name, value in environment.items() if is_secret(name, value)}
     values = {value for value in secrets.values() if len(value) >= _MIN_KEY_LENGTH}
     return {name: value for name, value in environment.items() if name not in secrets and value not in values}
 
 
 def keys_in(environment: Mapping[str, str]) -> dict[str, str]:
-    """The variables that the engine uses. Invalid UTF-8 is replaced: the engine then reports the problem."""
+    """Return the variables that the engine uses. Invalid UTF-8 is replaced: the engine then reports the problem."""
     return {
         name: value.encode(errors="replace").decode()
         for name, value in environment.items()
@@ -87,7 +87,7 @@ def keys_in(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def for_commands(environment: Mapping[str, str]) -> dict[str, str]:
-    """The variables of a client's environment for a task's commands: no secrets, valid text, 128 KB in all."""
+    """Return the variables of a client's environment for a task's commands: no secrets, valid text, 128 KB in all."""
     variables: dict[str, str] = {}
     size = 0
     for name, value in without_secrets(environment).items():

@@ -43,7 +43,7 @@ class FileLock:
 
     @classmethod
     def is_held(cls, path: Path) -> bool:
-        """True while a process holds the lock. OSError if the file does not exist.
+        """Return True while a process holds the lock. OSError if the file does not exist.
 
         Several processes may check at once; a `take` in the same instant fails and must be retried.
         """

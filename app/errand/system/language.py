@@ -21,7 +21,7 @@ class _Settings(msgspec.Struct):
 
 
 def chosen_language(settings: Path) -> str:
-    """The language in the file of the settings, or the system's: `ERRAND_LANGUAGE` beats both.
+    """Return the language in the file of the settings, or the system's: `ERRAND_LANGUAGE` beats both.
 
     The file is read without the engine, which may not run yet and has nothing else to say before the first text.
     """
@@ -37,7 +37,7 @@ def _stored(settings: Path) -> str:
 
 
 def _system_language() -> str:
-    """The first language that the environment names, without its encoding; on macOS and Windows the system's."""
+    """Return the first language that the environment names, without its encoding; on macOS and Windows the system's."""
     for variable in _VARIABLES:
         name = os.environ.get(variable, "").partition(":")[0].partition(".")[0].partition("@")[0]
         if name:

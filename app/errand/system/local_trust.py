@@ -48,7 +48,7 @@ def read_private(file: Path) -> bytes:
 
 
 def own_user() -> int:
-    """The effective user id; 0 on systems without numeric user ids."""
+    """Return the effective user id; 0 on systems without numeric user ids."""
     return os.geteuid() if os.name == "posix" else 0
 
 
@@ -75,7 +75,7 @@ def is_same_process(pid: int, start: int | None) -> bool:
 
 
 def listener_user(port: int) -> int | None:
-    """The user id of the process that listens on a loopback port; None if the system does not provide it."""
+    """Return the user id of the process that listens on a loopback port; None if the system does not provide it."""
     if sys.platform != "linux":
         return None
     address = f"0100007F:{port:04X}"

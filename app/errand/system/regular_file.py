@@ -142,7 +142,7 @@ def check_replaceable(path: Path, *, overwrite: bool, folder: int | None = None)
 
 
 def is_unfinished_name(name: str) -> bool:
-    """True for a name that `atomic_writer` gives to a file until that is complete."""
+    """Return True for a name that `atomic_writer` gives to a file until that is complete."""
     return _UNFINISHED.fullmatch(name) is not None
 
 
@@ -288,7 +288,7 @@ def replace_file(path: Path, data: bytes, *, folder: int | None = None, mode: in
 
 
 def is_read_only(path: Path, status: os.stat_result, *, folder: int | None = None) -> bool:
-    """True if nobody, or at least not this account, may write to the file."""
+    """Return True if nobody, or at least not this account, may write to the file."""
     return not status.st_mode & 0o222 or not os.access(path, os.W_OK, dir_fd=folder)
 
 

@@ -54,7 +54,7 @@ _ENCODINGS = (
 
 
 def encoded_forms(secret: str) -> tuple[str, ...]:
-    """The forms of a secret in base64, wherever it stands in the encoded text, and in hexadecimal digits."""
+    """Return the forms of a secret in base64, wherever it stands in the encoded text, and in hexadecimal digits."""
     data = secret.encode()
     forms = [data.hex(), data.hex().upper()]
     for encode in (b64encode, urlsafe_b64encode):
@@ -99,6 +99,6 @@ def _blobs_with_keys(
 
 
 def _digits(blob: str, encoding: _Encoding) -> str:
-    """The digits of a blob with NUL behind them, so that a key does not go on in the next blob."""
+    """Return the digits of a blob with NUL behind them, so that a key does not go on in the next blob."""
     digits = encoding.is_other.sub("", blob.replace("\\n", "").translate(_URL_ALPHABET))
     return digits + (-len(digits) % encoding.group + 2 * encoding.group) * encoding.zero

@@ -140,7 +140,7 @@ def _cut_start(text: str, end: int) -> int:
 
 
 def looks_random(key: str) -> bool:
-    """True for a part of a text with digits or in mixed case, as parts of keys are and most words are not."""
+    """Return True for a part of a text with digits or in mixed case, as parts of keys are and most words are not."""
     return any(map(str.isdigit, key)) or not (key.islower() or key.isupper() or key.istitle())
 
 

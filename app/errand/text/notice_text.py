@@ -47,7 +47,7 @@ FORGOTTEN = marked("Forgotten by you")
 
 
 def notice_text(notice: NoticeBlock) -> str:
-    """A notice as text. One from before notices had data has a `text`."""
+    """Return a notice as text. One from before notices had data has a `text`."""
     return notice.text if notice.data is None else data_text(notice.data)
 
 
@@ -143,7 +143,7 @@ def _end_text(data: TaskEndNotice) -> str:
 
 
 def leftovers_text(data: TaskEndNotice) -> str:
-    """The processes ended with the task and its unread messages; empty if there are none."""
+    """Return the processes ended with the task and its unread messages; empty if there are none."""
     match data:
         case EndNotSaved():
             return ""
@@ -156,7 +156,7 @@ def leftovers_text(data: TaskEndNotice) -> str:
 
 
 def ended_text(ended: Sequence[EndedProcess]) -> str:
-    """The ended processes, as one sentence; empty if there are none."""
+    """Return the ended processes, as one sentence; empty if there are none."""
     processes = ", ".join(map(process_text, ended))
     return tr("Terminated: {processes}.").format(processes=processes) if ended else ""
 

@@ -51,7 +51,7 @@ def short_line(text: str, max_length: int, redact: Callable[[str], str], max_rea
 
 
 def redact_json(value: JsonValue, redact: Callable[[str], str]) -> JsonValue:
-    """The value with redacted texts; names of fields stay. May take long: call it in a thread."""
+    """Return the value with redacted texts; names of fields stay. May take long: call it in a thread."""
     match value:
         case str():
             return redact(value)
@@ -111,7 +111,7 @@ class Redactor:
         return redact(self._without_fragments(self.hide(text)))
 
     def _without_fragments(self, text: str) -> str:
-        """A title, an excerpt or another short text without parts of secrets, which were cut at either end."""
+        """Return a title, an excerpt or another short text without parts of secrets, which were cut at either end."""
         if len(text) > _MAX_FIELD_LENGTH:
             return text
         ranges = sorted(
@@ -193,7 +193,7 @@ class Redactor:
         return starts
 
     def _goes_on(self, beginning: str, text: str, at: int) -> bool:
-        """True if the next character is that of a secret, or may become it."""
+        """Return True if the next character is that of a secret, or may become it."""
         if len(beginning) == _MIN_SECRET or at == len(text) or beginning + text[at] in self._beginnings:
             return True
         escape = _ESCAPE.match(text, at)
@@ -202,7 +202,7 @@ class Redactor:
         )
 
     def _longest(self, text: str, start: int) -> tuple[int | None, float]:
-        """The end of the secret that begins here, or None; and the present share of a partial secret.
+        """Return the end of the secret that begins here, or None; and the present share of a partial secret.
 
         Follows all secrets at once: a hostile text may begin a secret at each of its characters.
         """
@@ -282,7 +282,7 @@ class RedactedBytes:
 
 
 def _fragments_of(secrets: Iterable[str]) -> dict[int, frozenset[str]]:
-    """The parts of secrets that count as a cut secret, by their length: half of it, or `_SUFFICIENT_LENGTH`."""
+    """Return the parts of secrets that count as a cut secret, by their length: half of it, or `_SUFFICIENT_LENGTH`."""
     fragments: dict[int, set[str]] = {}
     for secret in secrets:
         length = min(max(len(secret) // 2, _MIN_SECRET), _SUFFICIENT_LENGTH)
@@ -292,7 +292,7 @@ def _fragments_of(secrets: Iterable[str]) -> dict[int, frozenset[str]]:
 
 
 def _begun_length(data: bytes, secret: bytes) -> int:
-    """The length of the longest beginning of the secret at the end of the data."""
+    """Return the length of the longest beginning of the secret at the end of the data."""
     end = data[1 - len(secret) :]
     at = end.find(secret[:1])
     while at >= 0:

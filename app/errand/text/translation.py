@@ -42,12 +42,12 @@ class _Chosen:
 
 
 def tr(text: str) -> str:
-    """The text in the chosen language. Pass a literal: catalogues are made from the code."""
+    """Return the text in the chosen language. Pass a literal: catalogues are made from the code."""
     return text if _Chosen.catalogue is None or not text else _Chosen.catalogue.gettext(text)
 
 
 def trn(singular: str, plural: str, n: int) -> str:
-    """The form of a text that fits the number `n`, with `{n}` replaced by it, its thousands grouped."""
+    """Return the form of a text that fits the number `n`, with `{n}` replaced by it, its thousands grouped."""
     if _Chosen.catalogue is None:
         form = singular if n == 1 else plural
     else:
@@ -56,22 +56,22 @@ def trn(singular: str, plural: str, n: int) -> str:
 
 
 def grouped(number: int) -> str:
-    """A whole number with its thousands grouped, such as 12,345."""
+    """Return a whole number with its thousands grouped, such as 12,345."""
     return decimal(f"{number:,}")
 
 
 def decimal(number: str) -> str:
-    """A number that was formatted for English, with the marks of the chosen language."""
+    """Return a number that was formatted for English, with the marks of the chosen language."""
     return number.translate(_OTHER_MARKS) if _Chosen.conventions.has_decimal_comma else number
 
 
 def chosen() -> str:
-    """The language of the texts, such as `de`; `en` without a catalogue."""
+    """Return the language of the texts, such as `de`; `en` without a catalogue."""
     return _Chosen.language
 
 
 def marked(text: str) -> str:
-    """The text itself, for the catalogues: `tr` translates it where it is shown, which is another process."""
+    """Return the text itself, for the catalogues: `tr` translates it where it is shown, which is another process."""
     return text
 
 

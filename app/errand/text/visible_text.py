@@ -59,7 +59,7 @@ def escape_hidden(text: str) -> str:
 
 @cache
 def _kind(character: str) -> Literal["hidden", "letter", "mark", "seen"]:
-    """The class of a character. A mark combines with the letter before it."""
+    """Return the class of a character. A mark combines with the letter before it."""
     category = unicodedata.category(character)
     if character in "\n\t ":
         return "seen"

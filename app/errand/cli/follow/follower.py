@@ -139,7 +139,7 @@ class TaskFollower:
         *,
         is_new: bool,
     ) -> list[Task]:
-        """A task and its successors in a round, at their ends; calls `on_started` with the id of each.
+        """Return a task and its successors in a round, at their ends; calls `on_started` with the id of each.
 
         A new task is shown from its first event, another one with its previous events.
         """
@@ -164,7 +164,7 @@ class TaskFollower:
         return ended
 
     async def _next(self, task: Task) -> Task | None:
-        """The next task in a round; None if this one was stopped or interrupted."""
+        """Return the next task in a round; None if this one was stopped or interrupted."""
         if task.activity.status not in ("completed", "error"):
             return None
         return (await self._connection.call(TASK_NEXT, TaskIdParams(task_id=task.id))).task

@@ -53,14 +53,14 @@ ATTACHED = tr("What you type steers the task. /stop stops it, Ctrl+C detaches, /
 
 
 def completions(help_text: str) -> dict[str, tuple[str, ...]]:
-    """The commands that the help lists, each with the words that may follow it."""
+    """Return the commands that the help lists, each with the words that may follow it."""
     names = [line[1:].split()[0] for line in help_text.splitlines() if line.startswith("/")]
     arguments = {"approve": tuple(APPROVAL_MODES), "as": ("task", "chat")}
     return {name: arguments.get(name, ()) for name in names}
 
 
 def is_command(line: str) -> bool:
-    """True for `/help`; `/usr/bin is full` is a message."""
+    """Return True for `/help`; `/usr/bin is full` is a message."""
     return line.startswith("/") and "/" not in line[1:].partition(" ")[0]
 
 
@@ -209,7 +209,7 @@ async def approvals_text(connection: Connection, mode: ApproveMode) -> str:
 
 
 def mode_text(task_id: str, result: Task) -> str:
-    """The outcome for the task `task_id`: `result` is this task, or the new one that continues it."""
+    """Return the outcome for the task `task_id`: `result` is this task, or the new one that continues it."""
     if result.id != task_id:
         name = short_id(result.id)
         return tr("It continues as task {name}. Follow it: errand attach {name}").format(name=name)

@@ -18,7 +18,7 @@ _BEGINS_WITH_A_NUMBER = re.compile(r"[-+$#]?\d")
 
 
 def hint(ask: Ask) -> str:
-    """The possible answers; those of an approval on a line each."""
+    """Return the possible answers; those of an approval on a line each."""
     if ask.approval is not None:
         return _approval_hint(ask.approval)
     if ask.kind == "limit":
@@ -32,22 +32,22 @@ def hint(ask: Ask) -> str:
 
 
 def hint_lines(ask: Ask, width: int) -> list[str]:
-    """The possible answers as lines of at most `width` columns."""
+    """Return the possible answers as lines of at most `width` columns."""
     return [f"  {row.strip()}" for row in wrapped(hint(ask), width - 2).splitlines()]
 
 
 def short_hint(ask: Ask) -> str:
-    """The possible answers on one line."""
+    """Return the possible answers on one line."""
     return keys_text(ask.approval) if ask.approval is not None else hint(ask)
 
 
 def keys_text(approval: Approval) -> str:
-    """The letters that answer an approval, on one line."""
+    """Return the letters that answer an approval, on one line."""
     return ", ".join(("a", *approval_keys(approval), "d", tr("r REASON"), "v"))
 
 
 def approval_keys(approval: Approval) -> tuple[str, ...]:
-    """The letters that allow more than this call."""
+    """Return the letters that allow more than this call."""
     if not approval.offers:
         return ()
     has_kind = offer_number(approval, "p", None) > 1  # else `w` is the same
@@ -55,7 +55,7 @@ def approval_keys(approval: Approval) -> tuple[str, ...]:
 
 
 def offer_number(approval: Approval, key: str, given: str | None) -> int:
-    """The number of the offer that the letter means, from 1; 0 if there is none. `p` and `u` mean the widest."""
+    """Return the number of the offer that the letter means, from 1; 0 if there is none. `p` and `u` mean the widest."""
     offers = approval.offers
     if given is None and key in ("c", "w"):
         number = 1
@@ -68,7 +68,7 @@ def offer_number(approval: Approval, key: str, given: str | None) -> int:
 
 
 def choices_by_label(ask: Ask) -> dict[str, str]:
-    """The choices by their labels: numbers, unless a choice itself begins with one."""
+    """Return the choices by their labels: numbers, unless a choice itself begins with one."""
     choices = ask.choices if ask.limit is None else (*ask.choices, tr("Raise the limit to …"))
     labels = [str(number) for number in range(1, len(choices) + 1)]
     if any(_BEGINS_WITH_A_NUMBER.match(choice.lstrip()) for choice in choices):
@@ -79,7 +79,7 @@ def choices_by_label(ask: Ask) -> dict[str, str]:
 
 
 def label_range(ask: Ask) -> str:
-    """The labels of all choices, such as `1 to 3`."""
+    """Return the labels of all choices, such as `1 to 3`."""
     labels = list(choices_by_label(ask))
     return labels[0] if len(labels) == 1 else tr("{first} to {last}").format(first=labels[0], last=labels[-1])
 

@@ -50,7 +50,7 @@ _FULL_TEXT_WIDTH = 100
 
 
 def ask_lines(ask: Ask, style: Style, width: int) -> list[str]:
-    """The ask as lines, with everything a person must see before answering."""
+    """Return the ask as lines, with everything a person must see before answering."""
     if ask.sub_agent:
         who = style.amber(tr("The sub-agent “{sub_agent}” asks:").format(sub_agent=one_line(plain(ask.sub_agent), 80)))
         return [who, *ask_lines(msgspec.structs.replace(ask, sub_agent=""), style, width)]
@@ -65,7 +65,7 @@ def ask_lines(ask: Ask, style: Style, width: int) -> list[str]:
 
 
 def outcome_text(ask: Ask) -> str:
-    """The outcome of an ask in words."""
+    """Return the outcome of an ask in words."""
     by = tr(" by {answered_by}").format(answered_by=ask.answered_by) if ask.answered_by else ""
     if ask.status == "cancelled":
         return tr("no longer needed")
@@ -86,7 +86,7 @@ def outcome_text(ask: Ask) -> str:
 
 
 def full_text(approval: Approval) -> str:
-    """The full text of everything that was shown in excerpts."""
+    """Return the full text of everything that was shown in excerpts."""
     lines = [*_action_lines(approval, PLAIN, _FULL_TEXT_WIDTH), *_change_lines(approval, PLAIN, _FULL_TEXT_WIDTH)]
     paths = [*_all_path_lines(_READS, _reads(approval)), *_all_path_lines(_WRITES, approval.writes)]
     why = [f"  {escape_hidden(line)}" for line in approval.explained.splitlines()]
@@ -94,7 +94,7 @@ def full_text(approval: Approval) -> str:
 
 
 def unknown_command_text(call: UnknownCall) -> str:
-    """The full text of the command whose outcome is unknown."""
+    """Return the full text of the command whose outcome is unknown."""
     return "\n".join(_labelled(_RAN, subject_text(call), PLAIN, _FULL_TEXT_WIDTH)).lstrip()
 
 
@@ -115,12 +115,12 @@ def _approval_lines(approval: Approval, style: Style, width: int) -> list[str]:
 
 
 def _change_lines(approval: Approval, style: Style, width: int) -> list[str]:
-    """The diff, if the preview is one."""
+    """Return the diff, if the preview is one."""
     return [] if effect_of(approval).details else full_diff_lines(approval.preview, style, width)
 
 
 def _offer_lines(number: int, offer: GrantOffer, style: Style, width: int) -> list[str]:
-    """A rule that may be allowed from now on, with an example for it and one against it."""
+    """Return a rule that may be allowed from now on, with an example for it and one against it."""
     lines = _prose(_RULE.format(number=number), offer.covers, PLAIN, width)
     if offer.example and offer.kind != "exact":
         examples = [tr("for example: {call}").format(call=offer.example)]
@@ -169,7 +169,7 @@ def _all_path_lines(verb: str, paths: tuple[str, ...]) -> list[str]:
 
 
 def _excerpt(lines: list[str], style: Style, most: int = _MAX_LINES) -> list[str]:
-    """The beginning and the end, with the number of omitted lines between."""
+    """Return the beginning and the end, with the number of omitted lines between."""
     left_out = len(lines) - most
     if left_out <= 1:
         return lines
@@ -185,7 +185,7 @@ def _labelled(label: str, text: str, style: Style, width: int) -> list[str]:
 
 
 def _prose(label: str, text: str, style: Style, width: int) -> list[str]:
-    """A sentence after its label, wrapped at blanks and indented as `_labelled` does."""
+    """Return a sentence after its label, wrapped at blanks and indented as `_labelled` does."""
     room = max(20, width - len(_INDENT) - 1)
     rows = [row for line in wrapped(escape_hidden_line(text), room).split("\n") for row in _pieces(line, room)]
     first, *more = (style.dim(row) for row in rows)

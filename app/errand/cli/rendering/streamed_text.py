@@ -20,7 +20,7 @@ class StreamedText:
         self._is_dim = False
 
     def feed(self, text: str, *, thinking: bool = False) -> str:
-        """The next piece, as far as it can be shown already."""
+        """Return the next piece, as far as it can be shown already."""
         if self._prose is None:
             style = Style(colour=False, unicode=self._style.unicode) if thinking else self._style
             self._prose, self._is_dim = MarkdownStream(style, self._width), thinking

@@ -19,7 +19,7 @@ _LIMITS: dict[TaskStopReason, str] = {
 
 
 def prompt_line(task: Task, style: Style, width: int) -> str:
-    """The first line of a task: its prompt."""
+    """Return the first line of a task: its prompt."""
     return style.bold(cut(f"{style.sign('dot')} {one_line(task.request.prompt, width)}", width))
 
 
@@ -60,7 +60,7 @@ def result_line(task: Task, style: Style) -> str:
 
 
 def sub_agent_line(task: Task, style: Style, width: int) -> str:
-    """The task of a sub-agent: that it runs, or how it ended."""
+    """Return the task of a sub-agent: that it runs, or how it ended."""
     title = one_line(escape_hidden_line(task.origin.title), max(12, width - 40))
     line = f"{indent(task.origin.depth)}{style.sign('branch')} {title}"
     if task.outcome.ended_at is None:

@@ -20,7 +20,7 @@ _MAX_TODO_ITEMS = 12
 
 
 def diff_lines(diff: str, width: int, style: Style) -> list[str]:
-    """The changed lines with their context, truncated if long; the line of the call names the file."""
+    """Return the changed lines with their context, truncated if long; the line of the call names the file."""
     room = max(12, width - 4)
     lines = [_colored(line, cut(line, room), style) for line in _lines(diff)]
     if len(lines) > MAX_LINES:
@@ -30,7 +30,7 @@ def diff_lines(diff: str, width: int, style: Style) -> list[str]:
 
 
 def full_diff_lines(diff: str, style: Style, width: int) -> list[str]:
-    """The full diff, for a person who is asked to allow it; continuation lines stay indented."""
+    """Return the full diff, for a person who is asked to allow it; continuation lines stay indented."""
     room = max(12, width - 5)
     return [_colored(line, piece, style) for line in _lines(diff) for piece in _pieces(line, room)]
 
@@ -52,7 +52,7 @@ def _without_first_hunk_mark(lines: list[str]) -> Iterator[str]:
 
 
 def _colored(line: str, shown: str, style: Style) -> str:
-    """The shown part of a line, in the line's color."""
+    """Return the shown part of a line, in the line's color."""
     text = f"    {shown}".rstrip()
     if line.startswith("+"):
         return style.green(text)
@@ -62,7 +62,7 @@ def _colored(line: str, shown: str, style: Style) -> str:
 
 
 def _verb_and_target(display: CallDisplay, verb: str, width: int, style: Style) -> str:
-    """The verb and its target, truncated to `width` columns."""
+    """Return the verb and its target, truncated to `width` columns."""
     target = escape_hidden_line(display.target)
     short = one_line(short_path(target) if display.target_is_path else target, max(8, width))
     return f"{verb} {style.bold(f'`{short}`')}" if short else verb
@@ -108,13 +108,13 @@ def format_result(
 
 
 def _picture_line(image: ImageBlock) -> str:
-    """The name of a picture and its file, which most terminals open by a click."""
+    """Return the name of a picture and its file, which most terminals open by a click."""
     name = one_line(image.name, 60) or tr("picture")
     return f"{name}: {escape_hidden_line(image.path)}" if image.path else name
 
 
 def _generic_display(result: ToolResultBlock) -> CallDisplay:
-    """The display of a call that was before the shown events."""
+    """Return the display of a call that was before the shown events."""
     return CallDisplay(
         kind="other",
         running=tr("using {tool}").format(tool=result.tool),
@@ -123,7 +123,7 @@ def _generic_display(result: ToolResultBlock) -> CallDisplay:
 
 
 def _last_lines(text: str, facts: ResultFacts) -> list[str]:
-    """The end of a failed command's output; for an older result that of its text."""
+    """Return the end of a failed command's output; for an older result that of its text."""
     lines = output_text(text if facts.last_lines is None else "\n".join(facts.last_lines)).splitlines()
     return [line for line in lines if line.strip()][-_LAST_LINES:]
 

@@ -114,7 +114,10 @@ class TranscriptRenderer:
         return "".join(self._piece(item) if isinstance(item, PieceItem) else self._complete(item) for item in items)
 
     def _piece(self, piece: PieceItem) -> str:
-        """The next part of a text. Deltas may split escape sequences; `plain` then leaves harmless letters alone."""
+        """Return the next part of a text.
+
+        Deltas may split escape sequences; `plain` then leaves harmless letters alone.
+        """
         gap = self._stream.end() if piece.is_first else ""
         if piece.restarts:
             gap += self.style.dim(tr("(starting again)\n"))
@@ -124,7 +127,7 @@ class TranscriptRenderer:
         return gap + self._stream.feed(head + piece.text, thinking=True)
 
     def _complete(self, item: Item) -> str:
-        """The text of an item that is complete: a line that is open ends before it."""
+        """Return the text of an item that is complete: a line that is open ends before it."""
         if isinstance(item, TextItem) and item.rest is not None:
             return self._stream.feed(item.rest, thinking=item.kind == "thinking") + self._stream.end()
         return self._stream.end() + self._lines_of(item)
@@ -195,7 +198,7 @@ class TranscriptRenderer:
                 assert_never(item)
 
     def _thinking_head(self) -> str:
-        """The mark that tells thinking from an answer where nothing can be dim."""
+        """Return the mark that tells thinking from an answer where nothing can be dim."""
         return "" if self.style.colour else tr("(thinking) ")
 
     def _message(self, message: MessageItem) -> str:
@@ -209,7 +212,7 @@ class TranscriptRenderer:
         return f"{gap}{self._head('you', message.node)}{_lines(rows)}"
 
     def _speaker_line(self, name: str, node: Node | None) -> str:
-        """The name of the next speaker, or its head."""
+        """Return the name of the next speaker, or its head."""
         return f"\n{self._head(plain(name), node)}" if self._has_heads else self.style.bold(f"{plain(name)}:") + "\n"
 
     def _head(self, name: str, node: Node | None) -> str:
@@ -234,7 +237,7 @@ class TranscriptRenderer:
         return self.style.dim(f"  {self.style.sign('arrow')} {outcome_text(ask)}") + "\n"
 
     def _task_end(self, end: TaskEndItem) -> str:
-        """The last lines of a task: its summary, outcome, usage and error."""
+        """Return the last lines of a task: its summary, outcome, usage and error."""
         outcome = self.style.join(result_line(end.task, self.style), self.style.dim(usage_line(end.task, self.style)))
         lines = [self._prose(end.summary)] if end.summary else []
         lines.append(self._wrapped(outcome))
@@ -247,7 +250,7 @@ class TranscriptRenderer:
         return text if self._streams and not self.style.colour else wrapped(text, self.width)
 
     def _prose(self, text: str) -> str:
-        """A complete text of the agent."""
+        """Return a complete text of the agent."""
         prose = MarkdownStream(self.style, self.width)
         return self._wrapped((prose.feed(plain(text).strip()) + prose.end()).rstrip("\n"))
 
@@ -257,5 +260,5 @@ def _lines(rows: Iterable[str]) -> str:
 
 
 def with_label(text: str, label: str) -> str:
-    """Every line of `text` with a label before it, so that several tasks can share a screen."""
+    """Return every line of `text` with a label before it, so that several tasks can share a screen."""
     return "".join(f"{label}{line}" for line in text.splitlines(keepends=True))

@@ -49,7 +49,7 @@ def tree_lines(found: ConversationTreeResult, style: Style, width: int) -> list[
 
 
 def _below(nodes: list[TreeNode], lanes: str, signs: tuple[str, str, str]) -> list[_Place]:
-    """The places of siblings, the first one last, which is drawn next."""
+    """Return the places of siblings, the first one last, which is drawn next."""
     if len(nodes) == 1 or len(lanes) >= 2 * _MAX_LANES:
         return [_Place(node, lanes, lanes) for node in reversed(nodes)]
     fork, last, lane = signs

@@ -96,7 +96,7 @@ class ConversationAgents:
         return frozenset(agent.id for agent in self.all if f"@{agent.name.casefold()}" in lowered)
 
     def is_for_another(self, text: str, spoke_last: str | None) -> bool:
-        """True if a text may go to another agent than the selected one."""
+        """Return True if a text may go to another agent than the selected one."""
         selected, named = self.shown, self.named_in(text)
         if selected is None or sum(agent.beside is None for agent in self._agents.values()) < 2:
             return False

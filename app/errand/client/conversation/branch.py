@@ -68,7 +68,7 @@ class LoadedBranch:
         return self._nodes[node_id]
 
     def row_owner(self, node_id: str) -> str:
-        """The node whose rows show this one: a result is shown with its call."""
+        """Return the node whose rows show this one: a result is shown with its call."""
         return next(iter(self._calls.owners(self._nodes[node_id])), None) or node_id
 
     def show(self, page: Sequence[Node], has_older: bool, forks: Iterable[Fork]) -> None:
@@ -150,7 +150,7 @@ class LoadedBranch:
         return [node_id for node_id in self._order if self._nodes[node_id].role in ("assistant", "user")]
 
     def is_behind(self, head_id: str, before_id: str | None) -> bool:
-        """True if the head moved back on this branch, rather than forward by new nodes."""
+        """Return True if the head moved back on this branch, rather than forward by new nodes."""
         if head_id == self._order[-1]:
             return False
         if before_id not in self._nodes:
@@ -163,11 +163,11 @@ class LoadedBranch:
         return [each for each in (before, node_id) if each is not None and each in self._nodes]
 
     def last_task(self) -> Task | None:
-        """The task that wrote the last node."""
+        """Return the task that wrote the last node."""
         return self.tasks.get(self._nodes[self._order[-1]].task_id) if self._order else None
 
     def replies_since_user(self) -> int:
-        """The number of tasks that have replied since the user's last message."""
+        """Return the number of tasks that have replied since the user's last message."""
         since = takewhile(lambda node: not node.is_from_person, (self._nodes[each] for each in reversed(self._order)))
         return len({node.task_id for node in since if node.role == "assistant"})
 
@@ -190,7 +190,7 @@ class LoadedBranch:
         return ()
 
     def last_message(self) -> str | None:
-        """The user's last loaded message."""
+        """Return the user's last loaded message."""
         return next((node_id for node_id in reversed(self._order) if self._nodes[node_id].is_from_person), None)
 
     def add_output(self, delta: ToolOutput) -> Sequence[str]:
@@ -233,7 +233,7 @@ class LoadedBranch:
         return rows
 
     def _with_sub_agent(self, row: Row) -> Row:
-        """The row of a call with the task of the sub-agent that it started."""
+        """Return the row of a call with the task of the sub-agent that it started."""
         if not isinstance(row, ToolCallRow):
             return row
         task = self.tasks.of_call(row.node, row.call.call_id)
@@ -249,7 +249,7 @@ class LoadedBranch:
         return [StepRow(f"{node.id}/step", node.turn)] if node.role == "assistant" and node.turn > 1 else []
 
     def _speaker(self, node: Node) -> list[Row]:
-        """The name row above the first of an agent's successive replies, if there are several agents."""
+        """Return the name row above the first of an agent's successive replies, if there are several agents."""
         if not self._speakers or node.role != "assistant":
             return []
         above = self._nodes.get(node.parent_id or "")
@@ -264,7 +264,7 @@ class LoadedBranch:
         return [SpeakerRow(f"{node.id}/speaker", node, speaker)]
 
     def _add_fork(self, node: Node) -> Sequence[str]:
-        """A node of another branch: returns the node at which a fork appeared."""
+        """Return a node of another branch: returns the node at which a fork appeared."""
         is_order = node.parent_id is None and node.author == "engine"  # the branch of a sub-agent
         if is_order or (node.parent_id is not None and node.parent_id not in self._nodes):
             return ()
@@ -275,14 +275,14 @@ class LoadedBranch:
         return [sibling_id] if sibling_id is not None and self._forks.add(node.parent_id, node.id, sibling_id) else []
 
     def _forked(self) -> list[str]:
-        """The nodes with a branch switch, the edited one, and the last one."""
+        """Return the nodes with a branch switch, the edited one, and the last one."""
         nodes = self._nodes
         forked = [each for each in self._order if self._forks.position(nodes[each].parent_id, each) is not None]
         edited = [self._edited] if self._edited in nodes else []
         return [*forked, *edited, *self._order[-1:]]
 
     def _join_index(self, page: Sequence[Node]) -> int | None:
-        """The number of loaded nodes before `page`; None if they do not lead to it."""
+        """Return the number of loaded nodes before `page`; None if they do not lead to it."""
         if not page or not self._order:
             return None
         first = page[0]
@@ -325,7 +325,7 @@ class LoadedBranch:
 
 
 def _first_reply(nodes: Sequence[Node]) -> Sequence[str]:
-    """The first reply, if no message of a person comes before it: its name row depends on the nodes above."""
+    """Return the first reply, if no message of a person comes before it: its name row depends on the nodes above."""
     first = next((node for node in nodes if node.is_from_person or node.role == "assistant"), None)
     return [first.id] if first is not None and first.role == "assistant" else []
 
@@ -335,7 +335,7 @@ def _is_streaming(node: Node | None) -> bool:
 
 
 def _with_mentions(row: Row, speakers: Mapping[str, Speaker]) -> Row:
-    """The user's row with the agents that its text mentions."""
+    """Return the user's row with the agents that its text mentions."""
     if not isinstance(row, UserRow) or not speakers or "@" not in row.text:
         return row
     text = row.text.casefold()

@@ -50,11 +50,11 @@ class ForkIndex:
             self._children[parent_id] = (*children, child_id)
 
     def children_of(self, node_id: str) -> tuple[str, ...]:
-        """The known children of a node; complete for the end of a branch."""
+        """Return the known children of a node; complete for the end of a branch."""
         return self._children.get(node_id, ())
 
     def position(self, parent_id: str | None, node_id: str) -> ForkPosition | None:
-        """The node's position in its fork; None without siblings."""
+        """Return the node's position in its fork; None without siblings."""
         children = self._children.get(parent_id, ())
         if len(children) < 2 or node_id not in children:
             return None
@@ -64,12 +64,12 @@ class ForkIndex:
         return ForkPosition(parent_id, index + 1, len(children), before, after)
 
     def siblings(self, node: Node) -> tuple[str, ...]:
-        """A node and its siblings, oldest first; empty without any."""
+        """Return a node and its siblings, oldest first; empty without any."""
         children = self._children.get(node.parent_id, ())
         return children if len(children) > 1 and node.id in children else ()
 
     def switch_row(self, node: Node, *, locked: bool) -> BranchSwitchRow | None:
-        """The branch switch of a node; None without siblings."""
+        """Return the branch switch of a node; None without siblings."""
         position = self.position(node.parent_id, node.id)
         if position is None:
             return None
@@ -112,11 +112,11 @@ class CallIndex:
         return self._owners.get((task_id, call_id))
 
     def owners(self, node: Node) -> list[str | None]:
-        """The nodes of the calls that a node has results for, in order; None for a call that is not loaded."""
+        """Return the nodes of the calls that a node has results for, in order; None for a call that is not loaded."""
         return [self.owner(node.task_id, block.call_id) for block in node.blocks if isinstance(block, ToolResultBlock)]
 
     def touched(self, node: Node) -> list[str]:
-        """The nodes whose rows a node changes: those with the calls of its results, and itself."""
+        """Return the nodes whose rows a node changes: those with the calls of its results, and itself."""
         return [*filter(None, self.owners(node)), node.id]
 
     def results(self, node_id: str) -> Mapping[str, CallResult]:
@@ -142,11 +142,11 @@ class TaskIndex:
         return tuple(self._tasks[task_id] for task_id in self._of_task if task_id in self._tasks)
 
     def get(self, task_id: str | None) -> Task | None:
-        """A known task, also of another branch."""
+        """Return a known task, also of another branch."""
         return self._tasks.get(task_id or "")
 
     def of_call(self, node: Node, call_id: str) -> Task | None:
-        """The task of the sub-agent that a call has started."""
+        """Return the task of the sub-agent that a call has started."""
         return self._of_call.get((node.task_id, node.turn, call_id))
 
     def put(self, task: Task) -> Sequence[str]:
@@ -172,11 +172,11 @@ class TaskIndex:
             self._of_task.setdefault(node.task_id, []).append(node.id)
 
     def last_nodes(self, node: Node) -> Sequence[str]:
-        """The last nodes of the node's task, which show how it ended."""
+        """Return the last nodes of the node's task, which show how it ended."""
         return self._of_task.get(node.task_id or "", [])[-_MAX_FOLDED:]
 
     def end(self, node: Node, cut_at: str | None) -> FoldedTaskEnd | None:
-        """The end of the node's task, if the node is one of the task's last ones.
+        """Return the end of the node's task, if the node is one of the task's last ones.
 
         `cut_at` is the oldest loaded node if older ones exist: a task that starts there may not be loaded completely.
         """
@@ -187,7 +187,7 @@ class TaskIndex:
         return task_end(task, [self._nodes[node_id] for node_id in ids], is_whole=ids[0] != cut_at)
 
     def _last_reply(self, task_id: str) -> list[str]:
-        """The task's last reply: its calls may have no result yet."""
+        """Return the task's last reply: its calls may have no result yet."""
         ids = reversed(self._of_task.get(task_id, []))
         reply = next((each for each in ids if self._nodes[each].role == "assistant"), None)
         return [] if reply is None else [reply]

@@ -84,7 +84,7 @@ class BranchRows:
         self.touch(touched[len(page.nodes) :])
 
     def sections(self, node_ids: Iterable[str]) -> list[RowSection]:
-        """The rows of these nodes, a section for each."""
+        """Return the rows of these nodes, a section for each."""
         return [(node_id, self.branch.rows(node_id)) for node_id in node_ids]
 
     def put_ask(self, ask: Ask) -> None:

@@ -178,7 +178,7 @@ class Comparison(Generic[S]):
         )
 
     def is_active(self, side: S) -> bool:
-        """True for the branch on which the conversation is already."""
+        """Return True for the branch on which the conversation is already."""
         active = self._agents.active
         return active is not None and side.compared.agent_id == active.id
 
@@ -191,7 +191,7 @@ class Comparison(Generic[S]):
         return self._load_number
 
     def is_outdated(self, number: int) -> bool:
-        """True if a later load has begun, or everything was dropped."""
+        """Return True if a later load has begun, or everything was dropped."""
         return number != self._load_number
 
     async def read(self, number: int) -> bool:
@@ -228,7 +228,7 @@ class Comparison(Generic[S]):
                 side.set_speakers(self._agents.speakers)
 
     def _current(self, side: S) -> ComparedBranch:
-        """A side's branch; without its agent, if that was removed."""
+        """Return a side's branch; without its agent, if that was removed."""
         if self._agents.get(side.compared.agent_id or "") is not None:
             return side.compared
         return replace(side.compared, agent_id=None)
@@ -251,7 +251,7 @@ class Comparison(Generic[S]):
                 pass
 
     def _agent_of(self, node: Node) -> str | None:
-        """The agent whose task a node belongs to: results and notices have no author of their own."""
+        """Return the agent whose task a node belongs to: results and notices have no author of their own."""
         task = self._tasks.get(node.task_id or "")
         return task.agent_id if task is not None else None
 
@@ -287,7 +287,7 @@ class BranchPath:
         self.has_more = page.has_more
 
     def newest_common(self, others: Sequence["BranchPath"]) -> str | None:
-        """The newest node that all of them have."""
+        """Return the newest node that all of them have."""
         ids = (node.id for page in self._pages for node in reversed(page))
         return next((node_id for node_id in ids if all(other.has(node_id) for other in others)), None)
 
@@ -298,7 +298,7 @@ class BranchPath:
         return self._nodes[self._end_of(node_id) :]
 
     def last_text(self, node_id: str | None) -> str:
-        """The beginning of the last text up to a node, on one line."""
+        """Return the beginning of the last text up to a node, on one line."""
         above = self._nodes[: self._end_of(node_id)]
         texts = (block.text for node in reversed(above) for block in node.blocks if isinstance(block, TextBlock))
         return " ".join(next((text for text in texts if text.strip()), "")[:_MAX_TEXT].split())
@@ -312,7 +312,7 @@ class BranchPath:
         return self._pages[-1][0].id if self._pages and self._pages[-1] else None
 
     def _end_of(self, node_id: str | None) -> int:
-        """The index after a node; 0 without one."""
+        """Return the index after a node; 0 without one."""
         return 0 if node_id is None else len(self._positions) - self._positions[node_id]
 
 

@@ -151,7 +151,7 @@ class ConversationFeed:
             yield PlanItem(task.todo, before)
 
     def _sub_agent(self, task: Task) -> Iterator[Item]:
-        """An item when a sub-agent begins, and one when it ends; what it says is on a branch of its own."""
+        """Yield an item when a sub-agent begins, and one when it ends; what it says is on a branch of its own."""
         before = self._sub_agents.get(task.id)
         self._sub_agents[task.id] = task
         self._agents[task.id] = task.agent_id

@@ -25,7 +25,7 @@ class FollowedBranch:
         self._agents.put_all(snapshot.agents)
 
     def continues(self, node: Node) -> bool:
-        """True if new nodes at the end extend this branch.
+        """Return True if new nodes at the end extend this branch.
 
         Those of agents taking turns do, those of a side-branch agent do not.
         """
@@ -36,13 +36,13 @@ class FollowedBranch:
         return writer is not None and writer.beside is None and (own is None or not is_working(own))
 
     def is_left_by_node(self, node: Node) -> bool:
-        """True if the selected agent wrote a node on another branch: a retried reply, or a lost race."""
+        """Return True if the selected agent wrote a node on another branch: a retried reply, or a lost race."""
         task, agent = self._tasks.get(node.task_id or ""), self._agents.shown
         is_ours = task is not None and agent is not None and task.agent_id == agent.id
         return is_ours and task is not None and is_working(task) and not self._branch.holds(node.id)
 
     def is_left_by_head(self, agent: Agent, before: Agent | None) -> bool:
-        """True if the selected agent's head moved to a node that is not loaded, or back."""
+        """Return True if the selected agent's head moved to a node that is not loaded, or back."""
         if agent != self._agents.shown or agent.head_id is None:
             return False
         before_id = before.head_id if before is not None else None

@@ -9,7 +9,7 @@ from errand.protocol.tasks.task import Task
 
 
 def history(nodes: Sequence[Node], tasks: Iterable[Task]) -> Iterator[TaskMessage | TaskUpdate]:
-    """A branch as events, each ended task after the last of its messages; without those of sub-agents."""
+    """Yield a branch as events, each ended task after the last of its messages; without those of sub-agents."""
     ended = {task.id: task for task in tasks if task.outcome.ended_at is not None and task.origin.parent_id is None}
     last = {ended[node.task_id].id: node.id for node in nodes if node.task_id in ended}
     for node in nodes:
@@ -22,7 +22,7 @@ def history(nodes: Sequence[Node], tasks: Iterable[Task]) -> Iterator[TaskMessag
 def snapshot_records(
     snapshot: Snapshot, epoch: str, task_id: str | None, at_work: Collection[str]
 ) -> Iterator[EventRecord]:
-    """A snapshot as equivalent events, with nodes before the end of their tasks.
+    """Yield a snapshot as equivalent events, with nodes before the end of their tasks.
 
     With a task come the tasks and asks of its sub-agents. Without one, tasks of other branches are left out unless
     they were `at_work` before.

@@ -44,7 +44,7 @@ class Details:
 
 
 def parse_details(piece: str) -> Details | None:
-    """The details if the piece is such, closed or still streaming; None for any other text."""
+    """Return the details if the piece is such, closed or still streaming; None for any other text."""
     opening = _DETAILS.match(piece)
     if opening is None:
         return None
@@ -57,14 +57,14 @@ def parse_details(piece: str) -> Details | None:
 
 
 def is_cut(piece: str) -> bool:
-    """True if the next piece continues the paragraph or list."""
+    """Return True if the next piece continues the paragraph or list."""
     if len(piece) < _LONG["plain"] or piece.endswith("\n\n"):
         return False
     return _fence_of(piece[: piece.find("\n") + 1]) == "" and _DETAILS.match(piece) is None
 
 
 def split_markdown(text: str) -> tuple[str, ...]:
-    """The pieces of a text; none for an empty one."""
+    """Return the pieces of a text; none for an empty one."""
     return MarkdownPieces().append(text)
 
 
@@ -124,17 +124,17 @@ class _Scan:
         self._depth = 0  # of details
 
     def is_full(self, length: int, line: str) -> bool:
-        """True if the piece has become long, and `line` can begin another that continues it."""
+        """Return True if the piece has become long, and `line` can begin another that continues it."""
         if self._kind == "list":
             return length >= _LONG["list"] and not self._fence and _ITEM.match(line) is not None
         return self._kind == "plain" and length >= _LONG["plain"] and not self._formula and not self._is_indented
 
     def breaks(self, length: int) -> bool:
-        """True if a line of this length, which may be incomplete, has to be cut."""
+        """Return True if a line of this length, which may be incomplete, has to be cut."""
         return self._kind == "plain" and length > 2 * _LONG["plain"] and not self._fence and not self._formula
 
     def begins_piece(self, line: str) -> bool:
-        """True if `line`, which may be incomplete, can only belong to a new piece."""
+        """Return True if `line`, which may be incomplete, can only belong to a new piece."""
         first = line.lstrip()[:1]
         if self._fence or self._formula or not self._lines or not first:
             return False
@@ -227,7 +227,7 @@ def _formula_after(line: str, end: str) -> str:
 
 
 def _fence_of(line: str) -> str:
-    """The marks of a fence that a complete line opens, else empty."""
+    """Return the marks of a fence that a complete line opens, else empty."""
     fence = _FENCE.fullmatch(line)
     if fence is None or (fence[1][0] == "`" and "`" in fence[2]):
         return ""

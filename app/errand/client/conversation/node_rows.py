@@ -73,7 +73,7 @@ class NodeExtras:
 
 
 def node_rows(node: Node, extras: NodeExtras) -> list[Row]:
-    """The rows of a node in display order."""
+    """Return the rows of a node in display order."""
     if node.role == "assistant":
         return [*_Reply(node, extras).rows(), *_outcome(node)]
     return [*_other_rows(node), *_outcome(node), *(AskRow(ask.id, ask) for ask in extras.asks)]
@@ -98,7 +98,7 @@ def _user_rows(node: Node) -> list[Row]:
 
 
 def _task_rows(node: Node) -> list[Row]:
-    """The task of a sub-agent, as its caller wrote it: Markdown like a reply."""
+    """Return the task of a sub-agent, as its caller wrote it: Markdown like a reply."""
     rows: list[Row] = [
         SpeakerRow(f"{node.id}/caller", node, Speaker(tr("Task from {name}").format(name=node.task_from), ""))
     ]
@@ -109,7 +109,7 @@ def _task_rows(node: Node) -> list[Row]:
 
 
 def _plain_rows(node: Node) -> list[Row]:
-    """The rows of other nodes.
+    """Return the rows of other nodes.
 
     Notices, summaries, what was recalled, and the pictures of results, whose text is shown with the call.
     """
@@ -206,7 +206,7 @@ class _Reply:
         return next((progress for progress in task.activity.calls if progress.call_id == call.call_id), None)
 
     def _state(self, asks: Collection[AskKind], progress: CallProgress | None) -> CallState:
-        """The state of a call, as far as it has no result."""
+        """Return the state of a call, as far as it has no result."""
         task = self._extras.task
         if "approval" in asks:
             return "asks"
@@ -250,7 +250,7 @@ class FoldedTaskEnd:
 
 
 def task_end(task: Task, nodes: Sequence[Node], *, is_whole: bool) -> FoldedTaskEnd | None:
-    """The end of an ended task; `nodes` are its loaded nodes, `is_whole` says that no earlier ones exist.
+    """Return the end of an ended task; `nodes` are its loaded nodes, `is_whole` says that no earlier ones exist.
 
     None if the branch leaves the task before its end: another branch has the end.
     """
@@ -276,7 +276,7 @@ def task_end(task: Task, nodes: Sequence[Node], *, is_whole: bool) -> FoldedTask
 
 
 def _is_last(task: Task, node: Node) -> bool:
-    """True for a successful end without a notice; all other ends have a notice of the engine."""
+    """Return True for a successful end without a notice; all other ends have a notice of the engine."""
     return (
         task.outcome.stop_reason in ("completed", None)
         and node.role != "user"
@@ -361,12 +361,12 @@ class AskAnchors:
         return [node_id for node_id, ask_ids in self._at.items() if ask_id in ask_ids]
 
     def at(self, node_id: str) -> list[Ask]:
-        """The asks raised after a node, oldest first."""
+        """Return the asks raised after a node, oldest first."""
         asks = [self._asks[ask_id] for ask_id in self._at.get(node_id, ())]
         return sorted(asks, key=lambda ask: (ask.created_at, ask.id))
 
     def with_others(self, row: Row) -> Row:
-        """The row with the equal open asks, if it shows an open ask."""
+        """Return the row with the equal open asks, if it shows an open ask."""
         if not isinstance(row, AskRow) or row.ask.status != "waiting":
             return row
         return replace(row, others=self._others.get(row.ask.id, ()))
@@ -384,7 +384,7 @@ class AskAnchors:
                 self._place(self._asks[ask_id])
 
     def _place(self, ask: Ask) -> str | None:
-        """The node after which the ask was raised; for a call, the reply that contains the call."""
+        """Return the node after which the ask was raised; for a call, the reply that contains the call."""
         for node_id in self._candidates(ask):
             node = self._nodes[node_id]
             if node.task_id == ask.task_id and node.created_at <= ask.created_at and _can_raise(node, ask):

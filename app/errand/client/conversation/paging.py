@@ -64,7 +64,7 @@ class SettledLoader:
 
 
 def _may_ask(node: Node) -> bool:
-    """True for a reply with calls, and from the second turn on, when a limit may have been reached."""
+    """Return True for a reply with calls, and from the second turn on, when a limit may have been reached."""
     return node.turn > 1 or any(isinstance(block, ToolCallBlock) for block in node.blocks)
 
 

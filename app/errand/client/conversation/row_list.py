@@ -31,14 +31,14 @@ class RowList:
         return self._rows[index]
 
     def index_of(self, name: str, number: int) -> int:
-        """The index of a section's row; the nearest one if the number is too large."""
+        """Return the index of a section's row; the nearest one if the number is too large."""
         section = self._section_numbers[name]
         first = len(self._rows) - sum(self._counts[section:])
         last = first + max(0, self._counts[section] - 1)
         return max(0, min(first + number, last, len(self._rows) - 1))
 
     def section_of(self, index: int) -> tuple[str, int]:
-        """The section of a row, and its number in it."""
+        """Return the section of a row, and its number in it."""
         first = 0
         for name, count in zip(self._section_numbers, self._counts, strict=True):
             if index < first + count:

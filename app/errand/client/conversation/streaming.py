@@ -73,7 +73,7 @@ class StreamingRows:
         return any(block.rows for block in self._blocks.values())
 
     def rows(self, above: Sequence[Row]) -> list[Row]:
-        """All rows, preceded by those of `above`, which count in the number of a tail."""
+        """Return all rows, preceded by those of `above`, which count in the number of a tail."""
         self._above = len(above)
         own = (row for index in sorted(self._blocks) for row in self._blocks[index].rows)
         return [*above, *own]
@@ -103,14 +103,14 @@ class StreamingRows:
 
 
 def row_key(node: Node, block: int) -> str:
-    """The key of a block's row, the same while it streams and when it is finished."""
+    """Return the key of a block's row, the same while it streams and when it is finished."""
     return f"{node.id}/{block}"
 
 
 def text_rows(
     node: Node, block: int, pieces: Sequence[str], *, first: int = 0, step: int, streaming: bool
 ) -> list[ReplyRow]:
-    """The rows of a text, one per piece, starting with piece number `first`. Piece 0 shows `step`."""
+    """Return the rows of a text, one per piece, starting with piece number `first`. Piece 0 shows `step`."""
     last = len(pieces) - 1
     return [
         ReplyRow(

@@ -11,12 +11,12 @@ class KnownTasks(Protocol):
     def get(self, task_id: str) -> Task | None: ...
 
     def of_agent(self, agent_id: str) -> Task | None:
-        """The newest task of an agent."""
+        """Return the newest task of an agent."""
         ...
 
 
 def is_working(task: Task) -> bool:
-    """True while a task accepts messages: it has neither ended nor been interrupted."""
+    """Return True while a task accepts messages: it has neither ended nor been interrupted."""
     return task.outcome.ended_at is None and task.activity.status != "interrupted"
 
 

@@ -188,7 +188,7 @@ class TaskWatcher:
                     pass
 
     def _is_for_later(self, message: ShownMessage) -> bool:
-        """A further ask to a person: it is shown when those before it are answered."""
+        """Return a further ask to a person: it is shown when those before it are answered."""
         if not isinstance(message, EventRecord) or not isinstance(message.event, AskUpdate):
             return False
         ask = message.event.ask

@@ -45,12 +45,12 @@ class TreeLine(msgspec.Struct, frozen=True, gc=False):
 
 
 def branch_parent(node: TreeNode) -> str | None:
-    """The node before this one on its branch. A sub-agent's branch begins below the call that made it."""
+    """Return the node before this one on its branch. A sub-agent's branch begins below the call that made it."""
     return None if node.task_from else node.parent_id
 
 
 def path_to(head_id: str | None, nodes: dict[str, TreeNode]) -> frozenset[str]:
-    """The branch that ends at this node."""
+    """Return the branch that ends at this node."""
     path: set[str] = set()
     while head_id is not None and head_id in nodes:
         path.add(head_id)
@@ -59,7 +59,7 @@ def path_to(head_id: str | None, nodes: dict[str, TreeNode]) -> frozenset[str]:
 
 
 def newest_leaf(node_id: str, nodes: dict[str, TreeNode]) -> str:
-    """The newest leaf of a branch below a node; `nodes` as for `tree_lines`."""
+    """Return the newest leaf of a branch below a node; `nodes` as for `tree_lines`."""
     below = {node_id}
     newest = node_id
     for node in nodes.values():
@@ -119,7 +119,7 @@ class _Lines:
         return tuple(lines)
 
     def _next(self, node_id: str, depth: int, lanes: tuple[bool | None, ...]) -> list[_Start]:
-        """The lines after a node in reverse drawing order.
+        """Return the lines after a node in reverse drawing order.
 
         Sub-agents that it called and side branches, oldest first, are drawn before the continuation.
         """
@@ -147,7 +147,7 @@ class _Lines:
         return starts
 
     def _segment(self, first: str) -> list[str]:
-        """The nodes folded into one line."""
+        """Return the nodes folded into one line."""
         segment, below, nodes = [first], self._children, self._nodes
         while True:
             children = below.get(segment[-1])
@@ -203,7 +203,7 @@ def _children_of(nodes: Iterable[TreeNode]) -> dict[str, list[str]]:
 
 
 def _newest_below(nodes: dict[str, TreeNode]) -> dict[str, int]:
-    """The index of the newest node of a branch below each node."""
+    """Return the index of the newest node of a branch below each node."""
     newest = {node_id: number for number, node_id in enumerate(nodes)}
     for node_id in reversed(nodes):
         parent_id = branch_parent(nodes[node_id])

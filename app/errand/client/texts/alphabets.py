@@ -62,7 +62,7 @@ def _remark_on(word: str) -> str:
 
 @cache
 def _script(letter: str) -> str:
-    """The script of a letter by its name; styled forms of Latin letters are scripts of their own."""
+    """Return the script of a letter by its name; styled forms of Latin letters are scripts of their own."""
     name, code = _name(letter), ord(letter)
     if code < _END_OF_LATIN:
         return "LATIN"

@@ -45,7 +45,7 @@ def asked_text(ask: Ask) -> str:
 
 
 def choice_text(ask: Ask, choice: str) -> str:
-    """The label of a choice; what answers with it is the choice itself."""
+    """Return the label of a choice; what answers with it is the choice itself."""
     return plain(choice) if ask.kind == "question" else _CHOICES.get(choice, plain(choice))
 
 
@@ -78,5 +78,5 @@ def deadline_text(ask: Ask) -> str:
 
 
 def subject_text(ask: Approval | UnknownCall) -> str:
-    """The subject of an approval: the exact command, or a description of a call that runs none."""
+    """Return the subject of an approval: the exact command, or a description of a call that runs none."""
     return escape_hidden(ask.text if ask.command is None else ask.command)

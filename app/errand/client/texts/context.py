@@ -26,7 +26,7 @@ PROMPT_PARTS: dict[PromptPartName, str] = {
 
 
 def part_items_text(part: ContextPart, items: int) -> str:
-    """The number of items of a part; empty if there is only one."""
+    """Return the number of items of a part; empty if there is only one."""
     match part:
         case "tools":
             return trn("{n} tool", "{n} tools", items)
@@ -41,7 +41,7 @@ def part_items_text(part: ContextPart, items: int) -> str:
 
 
 def summary_text(summary: SummaryBlock) -> str:
-    """The number of summarised entries and the saved tokens, in one line."""
+    """Return the number of summarised entries and the saved tokens, in one line."""
     entries = trn("Summary of {n} earlier entry", "Summary of {n} earlier entries", summary.nodes)
     if not summary.tokens_before:
         return entries

@@ -30,7 +30,7 @@ def limit_unit(kind: LimitKind) -> str:
 
 
 def limit_amount_text(kind: LimitKind, amount: float) -> str:
-    """An amount of a limit: `$2.50`, `50 turns`."""
+    """Return an amount of a limit: `$2.50`, `50 turns`."""
     if kind in _MONEY:
         return dollars(amount)
     number = round(amount)
@@ -63,7 +63,7 @@ def more_text(kind: LimitKind, amount: float) -> str:
 
 
 def new_limit(limit: ReachedLimit, text: str) -> float | None:
-    """The typed number if it is a valid new limit: above the used amount, and whole for countable kinds."""
+    """Return the typed number if it is a valid new limit: above the used amount, and whole for countable kinds."""
     amount = number_of(text)
     if amount is None or not limit.used < amount < _MAX_AMOUNT:
         return None
@@ -71,7 +71,7 @@ def new_limit(limit: ReachedLimit, text: str) -> float | None:
 
 
 def limit_after(limit: ReachedLimit, text: str) -> float | None:
-    """The new limit that adds the typed number to what was used, if that is valid."""
+    """Return the new limit that adds the typed number to what was used, if that is valid."""
     more = number_of(text)
     return new_limit(limit, f"{limit.used + more:.12f}") if more is not None and more > 0 else None
 

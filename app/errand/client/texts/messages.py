@@ -17,6 +17,6 @@ def speaker_text(role: MemoryRole, speaker: str) -> str:
 
 
 def message_markdown(node: Node | None) -> str:
-    """The whole text of a message, verbatim."""
+    """Return the whole text of a message, verbatim."""
     blocks = node.blocks if node else ()
     return "\n\n".join(block.text.strip("\n") for block in blocks if isinstance(block, TextBlock))

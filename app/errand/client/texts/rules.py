@@ -33,7 +33,7 @@ def rule_words(line: str) -> tuple[str, ...]:
 
 
 def offer_text(offer: GrantOffer) -> str:
-    """A few words on what the offer covers, different from those of the other offers of its approval."""
+    """Return a few words on what the offer covers, different from those of the other offers of its approval."""
     match offer.kind:
         case "exact":
             return tr("Exactly this")
@@ -58,7 +58,7 @@ def offer_text(offer: GrantOffer) -> str:
 
 
 def grant_text(grant: Grant) -> str:
-    """The scope of a grant, when and by whom it was given, its last use, and when it ends or was taken back."""
+    """Return the scope of a grant, when and by whom it was given, its last use, and when it ends or was taken back."""
     parts = [_scope_text(grant), escape_hidden_line(grant.tool) or tr("every tool"), _decision_text(grant)]
     if grant.decision == "allow":
         last = grant.last_used_at

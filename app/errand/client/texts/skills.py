@@ -43,7 +43,7 @@ def source_text(preview: SkillPreview) -> str:
 
 
 def file_lines(preview: SkillPreview) -> list[str]:
-    """The files with their sizes in bytes, in columns."""
+    """Return the files with their sizes in bytes, in columns."""
     width = max(len(grouped(file.size)) for file in preview.files)
     script = tr("(script)")
     return [
@@ -53,7 +53,7 @@ def file_lines(preview: SkillPreview) -> list[str]:
 
 
 def text_parts(preview: SkillPreview) -> Iterator[tuple[str, str]]:
-    """The name and the text of SKILL.md and of each script."""
+    """Yield the name and the text of SKILL.md and of each script."""
     yield "SKILL.md", escape_hidden(preview.text)
     for script in preview.scripts:
         name = " ".join(filter(None, (escape_hidden_line(script.path), _script_remark(script))))

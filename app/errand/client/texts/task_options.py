@@ -48,7 +48,7 @@ ALL_WARNINGS = {
 
 
 def approve_mode(word: str) -> ApproveMode | None:
-    """The approval mode with that word; None if there is none."""
+    """Return the approval mode with that word; None if there is none."""
     return next((mode for mode in APPROVAL_MODES if mode == word), None)
 
 
@@ -58,7 +58,7 @@ def approval_mode_text(mode: ApproveMode, *, has_sandbox: bool) -> tuple[str, st
 
 
 def is_bounded(sandbox: SandboxStatus) -> bool:
-    """True if commands run in a sandbox."""
+    """Return True if commands run in a sandbox."""
     return sandbox.form != "none" and sandbox.mode != "off"
 
 

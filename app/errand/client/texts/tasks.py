@@ -18,7 +18,7 @@ def tool_activity(task: Task) -> str:
 
 
 def is_unfinished(task: Task) -> bool:
-    """True if the task ended without evidence that the work is done."""
+    """Return True if the task ended without evidence that the work is done."""
     return task.outcome.stop_reason == "completed" and task.outcome.completion in (
         "undeclared",
         "refused",
@@ -28,7 +28,7 @@ def is_unfinished(task: Task) -> bool:
 
 
 def unfinished_text(task: Task) -> str:
-    """The reason, for a task that `is_unfinished`."""
+    """Return the reason, for a task that `is_unfinished`."""
     match task.outcome.completion:
         case "cut":
             return tr("Ended: the last reply was cut off")
@@ -41,7 +41,7 @@ def unfinished_text(task: Task) -> str:
 
 
 def refused_text(task: Task) -> str:
-    """The number of refused calls; empty if there are none."""
+    """Return the number of refused calls; empty if there are none."""
     return (
         trn("{n} call not allowed", "{n} calls not allowed", task.progress.refused_calls)
         if task.progress.refused_calls
@@ -62,7 +62,7 @@ def todo_text(items: tuple[TodoItem, ...]) -> str:
 
 
 def current_item(items: tuple[TodoItem, ...]) -> TodoItem | None:
-    """The step in progress, else the next one; None if all are done."""
+    """Return the step in progress, else the next one; None if all are done."""
     current = next((item for item in items if item.status == "in_progress"), None)
     return current or next((item for item in items if item.status == "pending"), None)
 

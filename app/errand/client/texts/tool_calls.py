@@ -5,13 +5,13 @@ from errand.protocol.blocks import ToolCallBlock
 
 
 def text_of(arguments: JsonObject, key: str) -> str:
-    """A text argument; empty if it is missing or has another type."""
+    """Return a text argument; empty if it is missing or has another type."""
     value = arguments.get(key)
     return value if isinstance(value, str) else ""
 
 
 def content_of(call: ToolCallBlock) -> str:
-    """The text of a message or question, or the code of a call; empty if the tool names none."""
+    """Return the text of a message or question, or the code of a call; empty if the tool names none."""
     return text_of(call.arguments, call.display.content)
 
 

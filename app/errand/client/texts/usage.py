@@ -7,7 +7,7 @@ from errand.text.translation import trn
 
 
 def period_of(days: int | None, now: datetime | None = None) -> UsageReportParams:
-    """The last `days` days including today, None for all; days are in this machine's time zone."""
+    """Return the last `days` days including today, None for all; days are in this machine's time zone."""
     here = (now or datetime.now(UTC)).astimezone()
     offset = here.utcoffset() or timedelta()
     since = here.date() - timedelta(days=days - 1) if days is not None else None

@@ -146,7 +146,7 @@ class AgentRun:
         return event
 
     async def result(self) -> AssistantMessage:
-        """The last reply, once the run is over; events that were not taken are passed over.
+        """Return the last reply, once the run is over; events that were not taken are passed over.
 
         A model that failed is a reply too, with `error` set. Raises what a listener of the agent raised.
         """

@@ -122,7 +122,7 @@ class KeptFiles:
                 yield _Kept(inner, _identity(inner_status), version)
 
     def _change(self, one: _Kept) -> Change:
-        """The change of a path, without what it became."""
+        """Return the change of a path, without what it became."""
         if one.note is not None:
             return one.note
         version = one.version
@@ -130,7 +130,7 @@ class KeptFiles:
         return msgspec.structs.replace(change, mode=version.mode, made_folders=version.made_folders)
 
     def _changes(self, one: _Kept, bounds: _Bounds) -> Iterator[tuple[Change, bytes | None]]:
-        """The change of a path, and the content that it has now."""
+        """Yield the change of a path, and the content that it has now."""
         try:
             status = one.path.lstat()
         except OSError:
@@ -193,7 +193,7 @@ def _read(path: Path) -> Version:
 
 
 def _below(folder: Path, bounds: _Bounds) -> list[tuple[Path, os.stat_result]] | None:
-    """The files and folders below a folder, without links; None if they are too many, too large, or not ours."""
+    """Return the files and folders below a folder, without links; None if they are too many, too large, or not ours."""
     members: list[tuple[Path, os.stat_result]] = []
     left, rest = [folder], replace(bounds)
     while left:

@@ -85,7 +85,7 @@ class ContentStore:
         return ids
 
     def get(self, content_id: str) -> bytes | None:
-        """The bytes; None if they are not kept any more, or were damaged."""
+        """Return the bytes; None if they are not kept any more, or were damaged."""
         try:
             stored = self._find("SELECT data FROM contents WHERE id = ?", content_id)
             content = None if stored is None else _unpacked(stored)
@@ -99,7 +99,7 @@ class ContentStore:
         return False
 
     def notes(self) -> dict[str, bytes]:
-        """All notes, in the order of their names. Raises OSError."""
+        """Return all notes, in the order of their names. Raises OSError."""
         if not self._is_there:
             return {}
         return self._with(
@@ -220,7 +220,7 @@ def _last_use(connection: sqlite3.Connection, content_id: str) -> float | None:
 
 
 def _sizes(connection: sqlite3.Connection) -> list[tuple[str, float, int]]:
-    """The id, time and size of all contents, the oldest first."""
+    """Return the id, time and size of all contents, the oldest first."""
     rows = connection.execute("SELECT id, at, length(data) FROM contents ORDER BY at")
     return [(str(row[0]), float(row[1]), int(row[2])) for row in rows]
 

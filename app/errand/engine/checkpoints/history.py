@@ -90,11 +90,11 @@ class FileHistory:
             return self.active[0].before
 
     def has(self, content: str) -> bool:
-        """True if the bytes of a content are kept."""
+        """Return True if the bytes of a content are kept."""
         return content in (NOTHING, FOLDER) or content in self._merged or self._contents.has(content)
 
     def data(self, content: str) -> bytes:
-        """The bytes of a content, none for no file. Raises `CannotRestore` if they are not kept any more."""
+        """Return the bytes of a content, none for no file. Raises `CannotRestore` if they are not kept any more."""
         if content in (NOTHING, FOLDER):
             return b""
         data = self._merged[content] if content in self._merged else self._contents.get(content)
@@ -103,7 +103,7 @@ class FileHistory:
         return data
 
     def without(self, units: Sequence[Change], start: Version) -> Version:
-        """The file without these changes. Raises `CannotRestore` if that cannot be said for sure."""
+        """Return the file without these changes. Raises `CannotRestore` if that cannot be said for sure."""
         version = start
         for unit in reversed(units):
             target = Version(unit.before, mode=unit.mode, made_folders=unit.made_folders)
@@ -111,7 +111,7 @@ class FileHistory:
         return self._whole(version)
 
     def with_again(self, units: Sequence[Change], start: Version) -> Version:
-        """The file with these changes again. Raises `CannotRestore` like `without`."""
+        """Return the file with these changes again. Raises `CannotRestore` like `without`."""
         exact = self._exact(units, start)
         if exact is not None:
             return self._whole(exact)
@@ -131,7 +131,7 @@ class FileHistory:
         return Version(id_of(result), result, now.mode) if result is not None else None
 
     def _exact(self, units: Sequence[Change], start: Version) -> Version | None:
-        """The version that was undone last, if it were just these changes: it may be somebody else's."""
+        """Return the version that was undone last, if it were just these changes: it may be somebody else's."""
         last = self.own[-1] if self.own else None
         if last is None or last.kind != "undo" or last.after != start.content:
             return None
@@ -162,7 +162,7 @@ class FileHistory:
 
 
 def _in_effect(own: Sequence[Change]) -> tuple[set[str], set[str]]:
-    """The ids of changes that are in effect, and of undone hunks that were redone."""
+    """Return the ids of changes that are in effect, and of undone hunks that were redone."""
     active: set[str] = set()
     hunks: set[str] = set()
     taken_back: set[str] = set()

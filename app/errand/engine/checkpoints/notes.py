@@ -36,7 +36,7 @@ def note_of(change: Change) -> bytes:
 
 
 def noted_changes(contents: ContentStore) -> list[Change]:
-    """All noted changes. Raises OSError."""
+    """Return all noted changes. Raises OSError."""
     changes: list[Change] = []
     for name, body in contents.notes().items():
         try:
@@ -47,7 +47,7 @@ def noted_changes(contents: ContentStore) -> list[Change]:
 
 
 def contents_in(changes: Iterable[Change]) -> frozenset[str]:
-    """The ids of contents that changes name."""
+    """Return the ids of contents that changes name."""
     return frozenset(content_id for change in changes for content_id in (change.before, change.after)) - {
         NOTHING,
         FOLDER,
@@ -64,7 +64,7 @@ def drop_old(contents: ContentStore) -> None:
 
 
 def _is_running(change: Change) -> bool:
-    """True for the note of a file that a command names, until that has ended."""
+    """Return True for the note of a file that a command names, until that has ended."""
     return change.kind == "command" and change.after == change.before
 
 

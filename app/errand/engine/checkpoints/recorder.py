@@ -73,7 +73,7 @@ class TaskCheckpoints:
 
 
 def new_change(task: Task, call_id: str, kind: ChangeKind, path: Path, before: str) -> Change:
-    """The record of a change at this step of a task; it has the content from before twice."""
+    """Return the record of a change at this step of a task; it has the content from before twice."""
     return Change(
         id=new_id("change"),
         task_id=task.id,

@@ -46,7 +46,7 @@ def _same(gone: Mapping[int, str], new: Mapping[int, str]) -> Iterator[tuple[int
 
 
 def _lines(histories: Sequence[FileHistory], contents: Mapping[int, str]) -> dict[int, "Counter[str]"]:
-    """The lines of those that are text of a usual size."""
+    """Return the lines of those that are text of a usual size."""
     counts: dict[int, Counter[str]] = {}
     for number, content in contents.items():
         try:
@@ -60,7 +60,7 @@ def _lines(histories: Sequence[FileHistory], contents: Mapping[int, str]) -> dic
 
 
 def _similar(gone: Mapping[int, "Counter[str]"], new: Mapping[int, "Counter[str]"]) -> dict[int, int]:
-    """Each file once, the most alike first; none where that would take long."""
+    """Return each file once, the most alike first; none where that would take long."""
     if sum(map(len, gone.values())) * len(new) > _MAX_LINES:
         return {}
     shares = [(_share(old, now), number, new_number) for number, old in gone.items() for new_number, now in new.items()]

@@ -34,7 +34,7 @@ _MAX_CHARACTERS = 3_000_000
 
 
 def name_of(path: str, workspace: str) -> str:
-    """The path as people read it: relative inside the workspace."""
+    """Return the path as people read it: relative inside the workspace."""
     folder = _real(workspace)
     return clean_name(os.path.relpath(path, folder) if Path(path).is_relative_to(folder) else path)
 
@@ -70,7 +70,7 @@ def _renamed_counts(old: FileHistory, now: FileHistory) -> tuple[int, int]:
 
 
 def renamed_diff(histories: list[FileHistory], path: str, workspace: str) -> FileDiff | None:
-    """A renamed file compared with what it was, which itself has no lines; None if the file is neither."""
+    """Return a renamed file compared with what it was, which itself has no lines; None if the file is neither."""
     renamed = renamed_files(histories, [_file(history, workspace) for history in histories])
     number = next(number for number, history in enumerate(histories) if history.path == path)
     history = histories[number]
@@ -165,7 +165,7 @@ def _counts(history: FileHistory) -> tuple[int, int, str]:
 def diff_of(
     histories: list[FileHistory], workspace: str, step: int | None, *, previews: bool = False
 ) -> ChangeDiffResult:
-    """The diffs of these files, or of what one step changed in them.
+    """Return the diffs of these files, or of what one step changed in them.
 
     With `previews`, files whose changes are all undone have what a redo brings.
     """
@@ -188,7 +188,7 @@ def diff_of(
 
 
 def _ends(history: FileHistory, step: int | None) -> tuple[str, str]:
-    """The contents to compare."""
+    """Return the contents to compare."""
     if step is None:
         return history.base, history.head
     units = [unit for unit in history.units if unit.step == step and unit.kind != "hunk"]
@@ -196,7 +196,7 @@ def _ends(history: FileHistory, step: int | None) -> tuple[str, str]:
 
 
 def _redone(history: FileHistory) -> str:
-    """The content that the file gets if all its changes are redone; what it has if that cannot be said."""
+    """Return the content that the file gets if all its changes are redone; what it has if that cannot be said."""
     hunks = [unit for unit in history.active if unit.kind == "hunk"]
     start = Version(history.head)
     try:
@@ -210,7 +210,10 @@ def _redone(history: FileHistory) -> str:
 def _file_diff(
     history: FileHistory, before: str, after: str, workspace: str, most: int, old: FileHistory | None = None
 ) -> tuple[FileDiff, int]:
-    """The diff and its size in characters; hunks beyond `most` are left out. `before` is a content of `old`, if any."""
+    """Return the diff and its size in characters; hunks beyond `most` are left out.
+
+    `before` is a content of `old`, if any.
+    """
     name, note = name_of(history.path, workspace), ""
     all_hunks: list[Hunk] = []
     try:
@@ -234,7 +237,7 @@ def _file_diff(
 
 
 def hunk_undone(history: FileHistory, hunk_id: str, mode: int | None) -> Version:
-    """The file without one hunk of its diff. Raises `CannotRestore` if the diff has no such hunk any more."""
+    """Return the file without one hunk of its diff. Raises `CannotRestore` if the diff has no such hunk any more."""
     base, head = _text(history, history.base), _text(history, history.head)
     hunk = next((candidate for candidate in text_hunks(base.text, head.text) if _hunk_id(candidate) == hunk_id), None)
     if hunk is None:
@@ -252,7 +255,7 @@ def hunk_undone(history: FileHistory, hunk_id: str, mode: int | None) -> Version
 
 
 def line_counts(before: bytes | None, after: bytes | None) -> tuple[int, int]:
-    """The lines added and removed between two contents; none if one of them is binary."""
+    """Return the lines added and removed between two contents; none if one of them is binary."""
     old, new = decode(before or b""), decode(after or b"")
     if old is None or new is None:
         return 0, 0

@@ -74,7 +74,7 @@ class Checkpoints:
             self._is_recovered.set()
 
     async def changes(self, task_id: str | None, conversation_id: str | None) -> ChangeListResult:
-        """The changes of a task or of a conversation. Raises `InvalidParams` unless one of them is named."""
+        """Return the changes of a task or of a conversation. Raises `InvalidParams` unless one of them is named."""
         await self._end_of_undo()
         if (task_id is None) == (conversation_id is None):
             raise InvalidParams("Name a task or a conversation.")
@@ -315,7 +315,7 @@ class _Gone(Exception):
 
 
 def _units(history: FileHistory, params: ChangeUndoParams, direction: Direction) -> list[Change]:
-    """The changes that a command concerns. To redo hunks is to take the changes back that undid them."""
+    """Return the changes that a command concerns. To redo hunks is to take the changes back that undid them."""
     hunks = [unit for unit in history.active if unit.kind == "hunk"]
     if params.hunk is not None:
         return [unit for unit in hunks if unit.id == params.hunk and direction == "redo"]

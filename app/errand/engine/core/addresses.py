@@ -28,7 +28,7 @@ def check_address(url: str) -> None:
 
 
 def display_address(url: str) -> str:
-    """The URL without user info, query and fragment."""
+    """Return the URL without user info, query and fragment."""
     scheme, mark, rest = url.partition("://")
     authority, slash, path = (rest if mark else scheme).partition("/")
     plain = authority.rpartition("@")[2] + slash + path
@@ -43,7 +43,7 @@ def is_loopback(host: str) -> bool:
 
 
 def is_in_the_clear(url: str) -> bool:
-    """True if the traffic to this URL, including the key, is not encrypted."""
+    """Return True if the traffic to this URL, including the key, is not encrypted."""
     try:
         parts = urlsplit(url)
     except ValueError:

@@ -89,7 +89,7 @@ PROTECTED_PARTS = {
 
 
 def is_secret(path: str) -> bool:
-    """True if the name, or a folder in the path, looks like that of a key, a password or a token."""
+    """Return True if the name, or a folder in the path, looks like that of a key, a password or a token."""
     parts = [plain_name(part) for part in path.replace("\\", "/").split("/") if part]
     if not _SECRET_FOLDERS.isdisjoint(parts) or any(pair in _SECRET_PLACES for pair in pairwise(parts)):
         return True

@@ -85,7 +85,7 @@ class _BeatingSelector(selectors.DefaultSelector):
 
 
 def new_heartbeat() -> Heartbeat | None:
-    """None if the system has no memory that can be shared with another program."""
+    """Return None if the system has no memory that can be shared with another program."""
     if sys.platform != "linux":
         return None
     try:

@@ -22,13 +22,13 @@ def token_count(value: JsonValue) -> int:
 
 
 def window_size(value: JsonValue) -> int | None:
-    """A context window in tokens; None if the value is not a valid number."""
+    """Return a context window in tokens; None if the value is not a valid number."""
     tokens = _amount(value, MAX_TOKENS)
     return int(tokens) if tokens is not None and tokens >= 1 else None
 
 
 def dollars(value: JsonValue) -> float:
-    """The cost of one call; 0 if the value is not a valid number."""
+    """Return the cost of one call; 0 if the value is not a valid number."""
     return float(_amount(value, _MAX_USD) or 0)
 
 
@@ -39,14 +39,14 @@ def price(value: JsonValue) -> float | None:
 
 
 def past_moment(value: datetime) -> datetime:
-    """A creation time, clamped to between 1970 and now. A time without a zone counts as UTC."""
+    """Return a creation time, clamped to between 1970 and now. A time without a zone counts as UTC."""
     aware = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
     now = datetime.now(UTC)
     return now if aware > now + _MAX_CLOCK_DIFFERENCE else max(aware, _FIRST)
 
 
 def _amount(value: JsonValue, most: float) -> int | float | None:
-    """A number from 0 to `most`, clamped to that; None for other types, booleans included."""
+    """Return a number from 0 to `most`, clamped to that; None for other types, booleans included."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
         return None
     return None if math.isinf(value) else min(value, most)

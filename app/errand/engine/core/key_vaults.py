@@ -137,7 +137,7 @@ def _keyring_errors() -> Generator[None]:
 
 
 def system_vault() -> KeyringVault | None:
-    """The system keyring, or None if there is none that works without prompting the user."""
+    """Return the system keyring, or None if there is none that works without prompting the user."""
     if sys.platform.startswith("linux") and not _secret_service_is_open():
         return None
     keyring = cast(Any, importlib.import_module("keyring"))  # 60 ms to import, rarely needed
@@ -149,7 +149,7 @@ def system_vault() -> KeyringVault | None:
 
 
 def _secret_service_is_open() -> bool:
-    """False for a locked collection: it would open a password prompt, perhaps with no user present."""
+    """Return False for a locked collection: it would open a password prompt, perhaps with no user present."""
     if not os.environ.get("DBUS_SESSION_BUS_ADDRESS"):
         return False
     try:

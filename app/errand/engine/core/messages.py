@@ -137,16 +137,16 @@ def user_text(text: str) -> UserMessage:
 
 
 def text_of(message: Message) -> str:
-    """All text blocks of a message, joined without a separator."""
+    """Return all text blocks of a message, joined without a separator."""
     return "".join(block.text for block in message.content if isinstance(block, Text))
 
 
 def in_tags(text: str, tag: str = "tool_output") -> str:
-    """The text of a tool as a block that it can neither close nor open again: such tags in it are broken."""
+    """Return the text of a tool as a block that it can neither close nor open again: such tags in it are broken."""
     inside = re.sub(rf"<(?=[\s/]{{0,8}}{tag})", r"<\\", text, flags=re.IGNORECASE)
     return f"<{tag}>\n{inside}\n</{tag}>"
 
 
 async def to_model_messages(messages: Sequence[Message]) -> tuple[ModelMessage, ...]:
-    """The default conversion: leaves out messages with application-defined roles."""
+    """Return the default conversion: leaves out messages with application-defined roles."""
     return tuple([message for message in messages if not isinstance(message, CustomMessage)])

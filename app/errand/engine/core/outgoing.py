@@ -26,7 +26,7 @@ class UnusableRoute(OSError):
 
 
 def proxy_of(url: str) -> str | None:
-    """The address of the proxy for a web address, None if it is asked directly, as this machine always is.
+    """Return the address of the proxy for a web address, None if it is asked directly, as this machine always is.
 
     It comes from HTTPS_PROXY or HTTP_PROXY, else ALL_PROXY, in either case of letters; NO_PROXY lists names, their
     ends, addresses and networks without one. Where the system itself has such settings (macOS, Windows), they hold if
@@ -91,7 +91,7 @@ def _is_without_authorities() -> bool:
 
 
 def _is_in_network(host: str, unproxied: str) -> bool:
-    """True if `host` is an IP address in one of the networks of NO_PROXY, such as 10.0.0.0/8."""
+    """Return True if `host` is an IP address in one of the networks of NO_PROXY, such as 10.0.0.0/8."""
     with suppress(ValueError):
         address = ipaddress.ip_address(host)
         for entry in filter(lambda one: "/" in one, unproxied.split(",")):

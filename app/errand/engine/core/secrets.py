@@ -46,13 +46,13 @@ class ClientEnvironments:
             self._clients = [new, *(old for old in self._clients if old != new)][:_MAX_CLIENTS]
 
     def values(self, names: Sequence[str], together_with: Variable | None = None) -> Iterator[Variable]:
-        """The variables that are set, newest environment first, or only from those that set `together_with`."""
+        """Yield the variables that are set, newest environment first, or only from those that set `together_with`."""
         for environment in self._all():
             if together_with is None or _value(environment, together_with[0]) == together_with[1]:
                 yield from ((name, value) for name in names if (value := _value(environment, name)))
 
     def value_set_with(self, name: str, others: Sequence[str]) -> str:
-        """The variable in the newest environment that sets it or one of `others`; empty if unset there."""
+        """Return the variable in the newest environment that sets it or one of `others`; empty if unset there."""
         for environment in self._all():
             if any(_value(environment, variable) for variable in (name, *others)):
                 return _value(environment, name)
@@ -117,7 +117,7 @@ class KeyStore:
         self.environments.add(variables)
 
     async def get(self, provider: str, variables: tuple[str, ...], together_with: Variable | None = None) -> Key | None:
-        """The provider's key: from one of the `variables` of an environment first, else the stored one.
+        """Return the provider's key: from one of the `variables` of an environment first, else the stored one.
 
         With `together_with`, only environments in which that variable has that value are searched.
         """
@@ -133,7 +133,7 @@ class KeyStore:
             return key
 
     async def has(self, provider: str) -> bool:
-        """True if a key is stored. Opens no keyring."""
+        """Return True if a key is stored. Opens no keyring."""
         return await self._with_timeout(lambda: provider in self._read_index())
 
     async def set(self, provider: str, key: str) -> str:
@@ -165,7 +165,7 @@ class KeyStore:
         return (provider, _origin(address)) in self._read_addresses()
 
     def _read_addresses(self) -> list[tuple[str, str]]:
-        """The chosen addresses; empty if the file cannot be read, so the user has to choose again."""
+        """Return the chosen addresses; empty if the file cannot be read, so the user has to choose again."""
         if self._allowed_addresses is None:
             try:
                 data = read_regular(self._addresses, _MAX_FILE_BYTES)

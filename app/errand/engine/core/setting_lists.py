@@ -34,7 +34,7 @@ def parse_own_models(text: str) -> tuple[OwnModel, ...]:
 
 
 def format_own_models(models: tuple[OwnModel, ...]) -> str:
-    """The text of the setting, as `parse_own_models` reads it."""
+    """Return the text of the setting, as `parse_own_models` reads it."""
     return "; ".join(map(_own_model_row, models))
 
 

@@ -383,7 +383,7 @@ def _read(file: Path) -> SettingValues:
 
 
 def _migrated(data: bytes) -> JsonObject:
-    """The stored values in their present form: the sandbox was a switch, and off was its default."""
+    """Return the stored values in their present form: the sandbox was a switch, and off was its default."""
     stored = msgspec.json.decode(data, type=JsonObject)
     if isinstance(stored.get("command_sandbox"), bool):
         stored["command_sandbox"] = "required" if stored["command_sandbox"] else "auto"
@@ -439,7 +439,7 @@ def _hints_with_notes() -> Mapping[str, Any]:
 
 
 def _shown(value: str | float | bool) -> JsonValue:
-    """The value for clients, without the password of an address."""
+    """Return the value for clients, without the password of an address."""
     return without_url_secrets(value) if isinstance(value, str) else value
 
 

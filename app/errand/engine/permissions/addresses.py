@@ -85,14 +85,14 @@ def parse_address(text: str) -> Address:
 
 
 def host_of(text: str) -> str:
-    """The host of an address as a list names it, with the port unless it is the scheme's; raises `Malformed`."""
+    """Return the host of an address as a list names it, with the port unless it is the scheme's; raises `Malformed`."""
     address = parse_address(text)
     host = f"[{address.host}]" if ":" in address.host else address.host
     return host if address.port == _PORTS[address.scheme] else f"{host}:{address.port}"
 
 
 def is_by_number(text: str) -> bool:
-    """True if an address names its host by an IP address; raises `Malformed`."""
+    """Return True if an address names its host by an IP address; raises `Malformed`."""
     return _ip(parse_address(text).host) is not None
 
 
@@ -138,7 +138,7 @@ def _judge(text: str, rules: AddressRules) -> Finding:
 
 
 def is_public(address: str) -> bool:
-    """True for an IP address that everybody can reach; those that stand for another are judged as that one."""
+    """Return True for an IP address that everybody can reach; those that stand for another are judged as that one."""
     ip = _inner(_ip(address))
     return ip is not None and ip.is_global and not ip.is_multicast and not _is_bound_here(ip)
 
@@ -189,7 +189,7 @@ def _host_and_port(place: str, usual: int) -> tuple[str, int, bool]:
 
 
 def _canonical(host: str) -> tuple[str, bool]:
-    """The host as a browser reads it, and whether it was spelled otherwise; raises `Malformed`."""
+    """Return the host as a browser reads it, and whether it was spelled otherwise; raises `Malformed`."""
     if host.startswith("["):
         try:
             address = IPv6Address(host[1:-1])
@@ -214,7 +214,7 @@ def _canonical(host: str) -> tuple[str, bool]:
 
 
 def _from_unicode(name: str) -> str:
-    """The ASCII form of an international name; mixed scripts in one label are taken for a deception."""
+    """Return the ASCII form of an international name; mixed scripts in one label are taken for a deception."""
     normalized = unicodedata.normalize("NFKC", name)
     normalized = "".join(letter for letter in normalized if unicodedata.category(letter) not in ("Cf", "Mn"))
     for label in re.split(r"[.\u3002\uff0e\uff61]", normalized):
@@ -273,7 +273,7 @@ def _is_own(address: Address, rules: AddressRules) -> bool:
 
 
 def _covers(entry: str, address: Address, *, with_below: bool) -> bool:
-    """True if an entry of a list covers the host; `with_below` includes all names below it."""
+    """Return True if an entry of a list covers the host; `with_below` includes all names below it."""
     text = entry.strip().lower()
     if text.startswith("["):
         name, _, after = text[1:].partition("]")
@@ -291,7 +291,7 @@ def _covers(entry: str, address: Address, *, with_below: bool) -> bool:
 
 
 def _looks_like_listed(host: str, entries: Iterable[str]) -> bool:
-    """True for `localhost.evil.example`, and for `notexample.org` where `*.example.org` is listed."""
+    """Return True for `localhost.evil.example`, and for `notexample.org` where `*.example.org` is listed."""
     for entry in entries:
         name = entry.strip().lower().partition(":")[0]
         base = name.removeprefix("*.").removesuffix(".")
@@ -325,7 +325,7 @@ def _of_resolved(text: str, resolved: Sequence[str]) -> list[Finding]:
 
 
 def _inner(ip: IPv4Address | IPv6Address | None) -> IPv4Address | IPv6Address | None:
-    """The IPv4 address in one of IPv6 that stands for it: mapped, compatible, NAT64, 6to4, Teredo."""
+    """Return the IPv4 address in one of IPv6 that stands for it: mapped, compatible, NAT64, 6to4, Teredo."""
     if not isinstance(ip, IPv6Address):
         return ip
     if ip in _NAT64 or (ip in _COMPATIBLE and int(ip) > 1):

@@ -16,14 +16,14 @@ from errand.system.paths import Paths
 
 
 def is_of_call(access: Access) -> bool:
-    """True for a call that is neither a command nor a use of files."""
+    """Return True for a call that is neither a command nor a use of files."""
     return bool(access.address or access.code or access.service)
 
 
 def judge_call(
     access: Access, granted: Iterable[GrantedCall], denied: Iterable[GrantedCall], private: Path
 ) -> tuple[Finding, tuple[GrantedCall, ...]]:
-    """The finding, and the grants without which it would ask."""
+    """Return the finding, and the grants without which it would ask."""
     if any(denies_call(call, access) for call in denied):
         return deny("your deny rule", f"you denied {_named(access)}"), ()
     if access.address:

@@ -29,7 +29,7 @@ _SHARED = frozenset(
 
 
 def is_about_calls(call: GrantedCall) -> bool:
-    """True for a rule about a host, a tool of another program, or code."""
+    """Return True for a rule about a host, a tool of another program, or code."""
     return call.host is not None or call.service is not None or call.operation == CODE
 
 
@@ -59,7 +59,7 @@ def allows_call(call: GrantedCall, access: Access) -> bool:
 
 
 def _is_as_then(call: GrantedCall, access: Access) -> bool:
-    """True if the program describes the tool as when it was allowed. Recorded calls have no basis."""
+    """Return True if the program describes the tool as when it was allowed. Recorded calls have no basis."""
     return not call.fingerprints or not access.basis or access.basis in call.fingerprints
 
 

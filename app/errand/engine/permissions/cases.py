@@ -115,7 +115,7 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 def answer(case: Case) -> Answer:
-    """The policy's answer; with nobody to ask, ask becomes deny."""
+    """Return the policy's answer; with nobody to ask, ask becomes deny."""
     finding = _finding(case)
     if finding.verdict == "ask" and not case.context.interactive:
         return Answer(case.id, "deny", f"{finding.reason}, and nobody is there to ask", finding.rule)
@@ -169,7 +169,7 @@ def layout_of(context: CaseContext) -> FolderLayout:
 
 
 def rules_of(context: CaseContext) -> tuple[CommandRule, ...]:
-    """The remembered decisions that hold in this workspace now."""
+    """Return the remembered decisions that hold in this workspace now."""
     return tuple(
         CommandRule(remembered.decision, remembered.argv if remembered.match == "prefix" else (), _exact(remembered))
         for remembered in context.remembered

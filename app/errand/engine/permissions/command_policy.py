@@ -261,7 +261,7 @@ class _Judge:
         yield from self._program((name, *words[1:]), folders)
 
     def _script(self, words: tuple[str, ...], folders: tuple[str, ...]) -> Iterator[Finding]:
-        """A script of a skill, by its full path: nobody can say what it does, but a person can allow it."""
+        """Yield a script of a skill, by its full path: nobody can say what it does, but a person can allow it."""
         rule = allowed_by_prefix(self._rules, words)
         yield from self._words_against(words, folders, is_known=False)
         if rule is None:
@@ -385,7 +385,7 @@ class _Judge:
                 yield against
 
     def _runs_script(self, words: tuple[str, ...]) -> bool:
-        """True for an interpreter with a script of a skill."""
+        """Return True for an interpreter with a script of a skill."""
         return len(words) > 1 and is_interpreter(words[0]) and self._layout.is_of_skill(words[1])
 
     def _changes_against(self, words: tuple[str, ...], folders: tuple[str, ...]) -> Iterator[Finding]:
@@ -404,13 +404,13 @@ def _granted(rule: CommandRule) -> Finding:
 
 
 def _risky_flag(words: tuple[str, ...]) -> str | None:
-    """A flag that a grant does not cover, of the program or of the one that it runs."""
+    """Return a flag that a grant does not cover, of the program or of the one that it runs."""
     called = git_call(words[1:]).argv if words[0] == "git" else ()
     return risky_flag(words, *called[:1]) or risky_flag(inner_words(words))
 
 
 def _may_be_changed(words: tuple[str, ...]) -> Iterator[str]:
-    """The words that may name a file which the command writes."""
+    """Yield the words that may name a file which the command writes."""
     if words[0] in _MOVES_FILES or words[:2] == ("git", "mv"):
         yield from (word for word in words[1:] if not word.startswith("-"))
     if words[0] == "git":
@@ -428,6 +428,6 @@ def _joined(folders: tuple[str, ...], path: str) -> list[str]:
 
 
 def _real_start(path: str, layout: FolderLayout) -> str:
-    """The path with its workspace resolved, and nothing else."""
+    """Return the path with its workspace resolved, and nothing else."""
     root = next((root for root in layout.roots if layout.is_inside(path, root)), path)
     return real_path(root) + path[len(root) :]

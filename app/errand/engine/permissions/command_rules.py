@@ -68,7 +68,7 @@ class CommandRule:
 
 
 def denied_by(rules: Iterable[CommandRule], line: str, commands: Sequence[FoundCommand]) -> CommandRule | None:
-    """The first deny rule for the line or for a command in it at any depth."""
+    """Return the first deny rule for the line or for a command in it at any depth."""
     for rule in rules:
         if rule.decision != "deny":
             continue
@@ -82,7 +82,7 @@ def denied_by(rules: Iterable[CommandRule], line: str, commands: Sequence[FoundC
 
 
 def _is_one_of(text: str, commands: Sequence[FoundCommand]) -> bool:
-    """The same words, whatever their quotes and blanks."""
+    """Return the same words, whatever their quotes and blanks."""
     try:
         argv = tuple(shlex.split(text))
     except ValueError:
@@ -107,7 +107,7 @@ def named_folder(commands: Iterable[FoundCommand], folders: Sequence[str], start
 
 
 def _could_match(pattern: str, folder: str) -> bool:
-    """True if a file pattern may lead into the folder, part by part."""
+    """Return True if a file pattern may lead into the folder, part by part."""
     parts, folder_parts = pattern.split("/"), folder.split("/")
     return len(parts) >= len(folder_parts) and all(map(fnmatchcase, folder_parts, parts))
 
@@ -130,7 +130,7 @@ def allowed_exactly(rules: Iterable[CommandRule], line: str, commands: Sequence[
 
 
 def allowed_by_prefix(rules: Iterable[CommandRule], words: tuple[str, ...]) -> CommandRule | None:
-    """The rule that allows a command by its first words."""
+    """Return the rule that allows a command by its first words."""
     for rule in rules:
         length = len(rule.argv)
         if rule.decision != "allow" or words[:length] != rule.argv or not can_be_prefix(rule.argv):
@@ -144,7 +144,7 @@ def allowed_by_prefix(rules: Iterable[CommandRule], words: tuple[str, ...]) -> C
 
 
 def can_be_prefix(argv: tuple[str, ...]) -> bool:
-    """True if a person may allow everything that begins with these words."""
+    """Return True if a person may allow everything that begins with these words."""
     if not is_one_command(argv) or _is_never_covered(argv):
         return False
     inner = inner_words(argv)
@@ -161,7 +161,7 @@ def can_be_prefix(argv: tuple[str, ...]) -> bool:
 
 
 def inner_words(words: tuple[str, ...]) -> tuple[str, ...]:
-    """The command that `uv run` and the like run, or the module that Python runs; other commands as they are."""
+    """Return the command that `uv run` and the like run, or the module that Python runs; other commands as they are."""
     at = 0
     while len(words) > at + 1:
         name, second = program_name(words[at]), words[at + 1]
@@ -173,7 +173,7 @@ def inner_words(words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def is_one_command(argv: tuple[str, ...]) -> bool:
-    """True if the words can be the beginning of one command."""
+    """Return True if the words can be the beginning of one command."""
     return bool(argv) and all(argv) and _OPERATORS.isdisjoint(argv) and "=" not in argv[0]
 
 
@@ -211,7 +211,7 @@ def _is_never_covered(words: tuple[str, ...]) -> bool:
 
 
 def _runs_program(words: tuple[str, ...]) -> bool:
-    """True if the word where a script is named is a program instead, which `yarn run` and the like start too."""
+    """Return True if the word where a script is named is a program instead, which `yarn run` and the like start too."""
     named = next((word for word in words if word not in _RUN_SCRIPT and not word.startswith("-")), "")
     return named in SHELLS or named in ("env", "npx", "bunx") or is_interpreter(named)
 

@@ -21,7 +21,7 @@ _PRINTS = frozenset(
 
 
 def danger_in(commands: Sequence[FoundCommand]) -> str | None:
-    """The reason for a red warning; None if there is none."""
+    """Return the reason for a red warning; None if there is none."""
     for command in commands:
         if command.argv and (reason := _danger(command.program, command.argv[1:])):
             return reason
@@ -46,7 +46,7 @@ def _danger(program: str, words: tuple[str, ...]) -> str | None:
 
 
 def _only_prints(words: tuple[str, ...]) -> bool:
-    """True if `find` runs a program that prints on what it finds, and does nothing else."""
+    """Return True if `find` runs a program that prints on what it finds, and does nothing else."""
     runs = [after for word, after in pairwise(words) if word in _EXECUTES]
     return bool(runs) and _PRINTS.issuperset(runs) and not any(word in _RUNS_FILES - _EXECUTES for word in words)
 

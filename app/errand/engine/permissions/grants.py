@@ -64,7 +64,7 @@ class Grants:
     def matching(
         self, tool: str, conversation_id: str, workspace: str, decision: GrantDecision = "allow"
     ) -> tuple[Grant, ...]:
-        """The grants that hold now for a tool in this conversation or workspace."""
+        """Return the grants that hold now for a tool in this conversation or workspace."""
         now = self._now()
         return tuple(
             grant
@@ -76,7 +76,7 @@ class Grants:
         )
 
     def accepting(self, service: str, basis: str) -> tuple[Grant, ...]:
-        """The grants for a tool of another program with its change accepted, for the caller to store."""
+        """Return the grants for a tool of another program with its change accepted, for the caller to store."""
         calls = [(grant, grant.call) for grant in self._by_id.values() if grant.call is not None]
         rebound = [(grant, call, rebound_call(call, service, basis)) for grant, call in calls]
         return tuple(msgspec.structs.replace(grant, call=now) for grant, call, now in rebound if now != call)
@@ -141,7 +141,7 @@ def describe(call: GrantedCall) -> str:
 
 
 def covers(call: GrantedCall, access: Access) -> bool:
-    """True if a grant covers this call of a file tool."""
+    """Return True if a grant covers this call of a file tool."""
     paths = tuple(map(str, (*access.writes, *access.reads)))
     if not access.operation or len(paths) != 1:
         return False

@@ -59,12 +59,12 @@ _NAMES = frozenset(("rm", "find", "chmod", "chown", "chgrp", "dd", "tee", "parte
 
 
 def is_floor_program(name: str) -> bool:
-    """True for programs that the floor knows; behind wrappers only these are looked for."""
+    """Return True for programs that the floor knows; behind wrappers only these are looked for."""
     return name in _NAMES or name in _FORMATTERS or name in _COPIERS or name.startswith(("mkfs", "newfs"))
 
 
 def floor_reason(line: str, home: str, folder: str) -> tuple[str | None, FoundCommands]:
-    """The reason why the line must never run, None for nearly all, and the commands that were found in it."""
+    """Return the reason why the line must never run, None for nearly all, and the commands that were found in it."""
     commands = find_commands(line, home, folder, is_floor_program)
     runs_code = any(command.program in _RUN_TEXT or is_interpreter(command.program) for command in commands.commands)
     text = line.replace("'", "").replace('"', "") if runs_code else _QUOTED.sub("_", line)
@@ -118,7 +118,7 @@ def _is_disk(word: str, folder: str) -> bool:
 
 
 def _has_flag(words: tuple[str, ...], letters: str, name: str) -> bool:
-    """True for one of the letters in a group of short flags, or for the long name or an abbreviation of it."""
+    """Return True for one of the letters in a group of short flags, or for the long name or an abbreviation of it."""
     for word in words:
         if word.startswith("--"):
             if len(word) > 2 and name.startswith(word):
@@ -141,7 +141,7 @@ def _is_bare_find(words: tuple[str, ...]) -> bool:
 
 
 def _named_paths(words: tuple[str, ...], home: str, folder: str, program: str) -> Iterator[str]:
-    """The operands as paths: home expanded, `..` and a final glob resolved."""
+    """Yield the operands as paths: home expanded, `..` and a final glob resolved."""
     operands = [word for word in words if not word.startswith("-")]
     if program == "find" and (not operands or operands[0] in _BARE_FIND):
         operands = ["."]
@@ -158,7 +158,7 @@ def _named_paths(words: tuple[str, ...], home: str, folder: str, program: str) -
 
 
 def _above(path: str) -> list[str]:
-    """The folders above the home directory: deleting one deletes the home directory too."""
+    """Return the folders above the home directory: deleting one deletes the home directory too."""
     return [str(folder) for folder in PurePosixPath(path).parents if path.startswith("/")]
 
 

@@ -49,12 +49,12 @@ _PYTHON = re.compile(r"python[\d.]*")
 
 
 def needs_network(line: str, depth: int = 0) -> bool:
-    """True if the line runs a program that is of little use without the network."""
+    """Return True if the line runs a program that is of little use without the network."""
     return depth < _MAX_DEPTH and any(_needs_network(command.argv, depth) for command in scan(line, {}))
 
 
 def own_port(paths: Paths) -> int | None:
-    """The port of the running engine, as it announced it."""
+    """Return the port of the running engine, as it announced it."""
     try:
         return msgspec.json.decode(paths.endpoint.read_bytes(), type=Endpoint).port
     except (OSError, msgspec.DecodeError):
@@ -69,7 +69,7 @@ def judge_connection(
     own_port: int | None,
     denied: Iterable[GrantedCall] = (),
 ) -> str | None:
-    """The reason why a command may not connect to a host at these addresses, None if it may.
+    """Return the reason why a command may not connect to a host at these addresses, None if it may.
 
     Every public host is open that no rule in `denied` names. The local network and this machine are closed, except for
     the hosts in `listed`.
@@ -91,7 +91,7 @@ def judge_connection(
 def leads_astray(
     host: str, port: int, resolved: Sequence[str], listed: Sequence[str], own_port: int | None
 ) -> str | None:
-    """The reason why a tool may not connect to an allowed host at these addresses, None if it may.
+    """Return the reason why a tool may not connect to an allowed host at these addresses, None if it may.
 
     A name must not lead into the local network unless it is in `listed`, and `localhost` not out of this machine.
     """
@@ -113,7 +113,7 @@ def leads_astray(
 def judge_named(
     url: str, resolved: Sequence[str], server: str, of_server: Sequence[str], own_port: int | None
 ) -> str | None:
-    """The reason why an address that a server names (with its IP addresses) may not be opened, None if it may.
+    """Return the reason why an address that a server names (with its IP addresses) may not be opened, None if it may.
 
     Only https is open, and http on this machine. It may lead into the local network or to this machine only if the
     server itself is there.

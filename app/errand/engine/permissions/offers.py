@@ -30,7 +30,7 @@ _MAX_TEXT_LENGTH = 200
 
 
 def offers_for(access: Access, decision: Decision, workspace: str, judge: Judge) -> tuple[GrantOffer, ...]:
-    """The offers for a call that the policy asks about, the narrowest first."""
+    """Return the offers for a call that the policy asks about, the narrowest first."""
     if decision.verdict != "ask" or decision.risk == "high":
         return ()
     if access.command is not None:
@@ -92,7 +92,7 @@ def _only_looks(words: tuple[str, ...], access: Access, judge: Judge) -> bool:
 def _examples(
     access: Access, prefixes: tuple[tuple[str, ...], ...], calls: frozenset[GrantedCall], judge: Judge
 ) -> tuple[str, str]:
-    """A command that these grants cover and one that they do not, as the policy says."""
+    """Return a command that these grants cover and one that they do not, as the policy says."""
 
     def is_allowed(line: str) -> bool:
         return judge(replace(access, command=line), calls).verdict == "allow"

@@ -85,7 +85,7 @@ def decide(
 
 
 def unchecked(approve: ApproveMode, why: str) -> Decision:
-    """The decision for a call that could not be checked in bounded time: ask a person, else deny."""
+    """Return the decision for a call that could not be checked in bounded time: ask a person, else deny."""
     if approve in ("ask", "edits"):
         return Decision("ask", why, "high", rule="unchecked text")
     advice = f"{why}. Put it into a script file in small parts, and run that"
@@ -196,7 +196,7 @@ def _by_deny_rule(finding: Finding, approve: ApproveMode) -> Decision:
 
 
 def _is_covered(exact: GrantedCall, decided: CommandDecision, used: tuple[GrantedCall, ...]) -> bool:
-    """True if the line, or each of its commands, was allowed."""
+    """Return True if the line, or each of its commands, was allowed."""
     prefixes = [call.prefix for call in used if call.prefix]
     return exact in used or all(
         any(command.argv[: len(prefix)] == prefix for prefix in prefixes) for command in decided.commands

@@ -67,7 +67,7 @@ def directs_no_program(program: str, folder: str, home: str) -> bool:
 
 
 def names_no_program(folder: str) -> bool:
-    """True if git, reading in this folder, runs nothing of the repository's; also if there is no repository."""
+    """Return True if git, reading in this folder, runs nothing of the repository's; also if there is no repository."""
     start = Path(real_path(folder))
     try:
         for above in (start, *start.parents):
@@ -90,7 +90,7 @@ class _GitFolder:
 
 
 def _git_folder(git: Path) -> _GitFolder | None:
-    """The folder of a repository, or of a linked worktree; None if it is neither."""
+    """Return the folder of a repository, or of a linked worktree; None if it is neither."""
     if git.is_symlink():
         return None
     if git.is_dir():
@@ -106,7 +106,7 @@ def _git_folder(git: Path) -> _GitFolder | None:
 
 
 def _is_plain(git: _GitFolder | None, root: Path, depth: int = 0) -> bool:
-    """True if configuration and hooks name no program, here and in the submodules."""
+    """Return True if configuration and hooks name no program, here and in the submodules."""
     if git is None or any(os.path.lexists(git_folder / "config.worktree") for git_folder in (git.own, git.common)):
         return False
     config = git.common / "config"
@@ -124,7 +124,7 @@ def _is_plain(git: _GitFolder | None, root: Path, depth: int = 0) -> bool:
 
 
 def _is_in_superproject(root: Path) -> bool:
-    """True for the folder of a submodule whose repository is kept in a repository above."""
+    """Return True for the folder of a submodule whose repository is kept in a repository above."""
     return any(
         (above / ".git" / "modules").is_dir() and _is_plain_submodule(above / ".git", root, 1) for above in root.parents
     )
@@ -172,7 +172,7 @@ def _short_text(file: Path) -> str:
 
 
 def _hooks_folder(text: str, submodule: Path | None, own: Path) -> str | None:
-    """The value of core.hooksPath, empty without one; None if the configuration has more than data.
+    """Return the value of core.hooksPath, empty without one; None if the configuration has more than data.
 
     Only that of a submodule may say where its files are, which git writes there.
     """

@@ -48,5 +48,5 @@ def deny(rule: RuleName, reason: str) -> Finding:
 
 
 def strictest(findings: Iterable[Finding]) -> Finding | None:
-    """The strictest finding, the first one of equals; None for no findings."""
+    """Return the strictest finding, the first one of equals; None for no findings."""
     return max(findings, key=lambda finding: _ORDER.index(finding.verdict), default=None)

@@ -80,7 +80,7 @@ def _floor(name: str, words: list[str], before: list[str]) -> str | None:
 
 
 def _decoded(text: str) -> str:
-    """A command as PowerShell takes it in Base64; empty if it is none."""
+    """Return a command as PowerShell takes it in Base64; empty if it is none."""
     try:
         return b64decode(text, validate=True).decode("utf-16-le")
     except ValueError:

@@ -42,14 +42,14 @@ _TIME_LIMIT_REASONS: frozenset[TaskStopReason] = frozenset({"time_limit", "day_l
 
 
 def compare(recorded: TaskRecord, today: TaskRecord) -> list[str]:
-    """A unified diff, empty if the loop behaves as recorded."""
+    """Return a unified diff, empty if the loop behaves as recorded."""
     timed = is_timed(recorded.head.task)
     then, now = plain_lines(recorded, timed=timed), plain_lines(today, timed=timed)
     return list(difflib.unified_diff(then, now, "recorded", "today", n=2, lineterm=""))
 
 
 def is_timed(task: Task) -> bool:
-    """True if a time limit or daily limit ended it."""
+    """Return True if a time limit or daily limit ended it."""
     return task.outcome.stop_reason in _TIME_LIMIT_REASONS
 
 
@@ -98,13 +98,13 @@ def _ask(ask: Ask) -> str:
 
 
 def _is_compared(ask: Ask) -> bool:
-    """False for asks of a restarted engine, about time limits, and about servers."""
+    """Return False for asks of a restarted engine, about time limits, and about servers."""
     is_timed = ask.limit is not None and ask.limit.kind in _TIME_LIMITS
     return ask.kind != "unknown" and not is_timed and not is_about_server(ask)
 
 
 def is_about_server(ask: Ask) -> bool:
-    """True for an ask whether an MCP server of the workspace may start, which is about no call."""
+    """Return True for an ask whether an MCP server of the workspace may start, which is about no call."""
     return ask.approval is not None and not ask.approval.call_id
 
 

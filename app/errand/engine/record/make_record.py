@@ -37,7 +37,7 @@ def requests_of(history: Sequence[Node], nodes: Sequence[Node], kept: Collection
 
 
 def request_lines(sent: Sequence[Sequence[str]]) -> tuple[RequestLine, ...]:
-    """Each request as its difference from the previous one."""
+    """Return each request as its difference from the previous one."""
     lines: list[RequestLine] = []
     before: Sequence[str] = ()
     for messages in sent:
@@ -49,7 +49,7 @@ def request_lines(sent: Sequence[Sequence[str]]) -> tuple[RequestLine, ...]:
 
 
 def message_text(message: Message) -> str:
-    """A message with its role; pictures by name only."""
+    """Return a message with its role; pictures by name only."""
     match message:
         case UserMessage(content=content):
             return "user: " + " ".join(_content(block) for block in content)
@@ -85,7 +85,7 @@ class RecordContext:
 
 
 async def make_record(database: Database, task_id: str, context: RecordContext) -> TaskRecord:
-    """The record of an ended task, or of its progress so far. Raises `NotFound`."""
+    """Return the record of an ended task, or of its progress so far. Raises `NotFound`."""
     task = await database.tasks.get(task_id)
     if task is None:
         raise NotFound(f"There is no task {task_id!r}.")
@@ -112,7 +112,7 @@ async def make_record(database: Database, task_id: str, context: RecordContext) 
 
 
 async def _nodes(database: Database, task: Task) -> tuple[Node, ...]:
-    """All nodes of the task, in order of creation."""
+    """Return all nodes of the task, in order of creation."""
     nodes: list[Node] = []
     async for kind, body in database.transfer.records(task.conversation_id):
         if kind == "node" and task.id in body:
@@ -123,14 +123,14 @@ async def _nodes(database: Database, task: Task) -> tuple[Node, ...]:
 
 
 async def _history(database: Database, task: Task, leaf_id: str | None) -> tuple[Node, ...]:
-    """The branch before a task as its agent read it: messages of other agents appear under their names."""
+    """Return the branch before a task as its agent read it: messages of other agents appear under their names."""
     path: tuple[Node, ...] = await database.nodes.path(leaf_id) if leaf_id is not None else ()
     agent = await database.agents.get(task.agent_id) or _deleted_agent(task)
     return (await participants_of(agent, database)).as_messages(path)
 
 
 def _deleted_agent(task: Task) -> Agent:
-    """A placeholder for a deleted agent, with the fields that affect its view of the branch."""
+    """Return a placeholder for a deleted agent, with the fields that affect its view of the branch."""
     return Agent(
         id=task.agent_id,
         conversation_id=task.conversation_id,

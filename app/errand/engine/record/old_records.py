@@ -72,14 +72,14 @@ _NOT_SAVED = "The end of the task could not be saved. "
 
 
 def current_task(task: Task, nodes: Sequence[Node]) -> Task:
-    """The task with `summarises`, which was cleared once the summary was made."""
+    """Return the task with `summarises`, which was cleared once the summary was made."""
     begins_with_message = bool(nodes) and nodes[0].role == "user"
     is_summary = task.request.prompt == PROMPT and not begins_with_message
     return replace_fields(task, summarises=task.request.summarises or is_summary)
 
 
 def current_node(node: Node) -> Node:
-    """The node with data in each notice, and with the kinds of engine messages and results.
+    """Return the node with data in each notice, and with the kinds of engine messages and results.
 
     What a notice says of ended processes and unread messages is dropped.
     """

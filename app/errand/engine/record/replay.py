@@ -60,7 +60,7 @@ _MAX_RECORD_BYTES = 256_000_000
 
 
 async def replay(record: TaskRecord, home: Path) -> TaskRecord:
-    """The record that the same task produces today. Raises TimeoutError if it does not end."""
+    """Return the record that the same task produces today. Raises TimeoutError if it does not end."""
     paths = Paths(home)
     paths.prepare()
     stage = ReplayScript(record)
@@ -183,7 +183,7 @@ def _restore_request_size(record: TaskRecord, task: Task, builder: TaskBuilder) 
 
 
 def _before_the_first_reply(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
-    """The message and the notices at the start of the task; notices of a call appear again in the replay."""
+    """Return the message and the notices at the start of the task; notices of a call appear again in the replay."""
     first = next((index for index, node in enumerate(nodes) if node.role == "assistant"), 1)
     return tuple(node for node in nodes[:first] if node.role == "user" or _is_info(node))
 

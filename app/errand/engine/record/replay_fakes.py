@@ -70,7 +70,7 @@ class RecordedModel:
         """Nothing to close."""
 
     async def _summary(self, request: ModelRequest, cancel: CancelSignal) -> ReplyEnd:
-        """The recorded summary, or its recorded failure."""
+        """Return the recorded summary, or its recorded failure."""
         outcome = self._script.next_summary()
         if isinstance(outcome, str):
             return ReplyEnd(AssistantMessage((Text(outcome),), model=request.model))
@@ -174,7 +174,7 @@ class RecordedTool:
         return self._tool.prepare_arguments(arguments)
 
     def access(self, arguments: JsonObject) -> Access:
-        """The recorded approval; without one an access that needs none. Does not read the disk."""
+        """Return the recorded approval; without one an access that needs none. Does not read the disk."""
         if self._known_access is None or self._known_access[0] is not arguments:  # a second check returns the same
             self._known_access = (arguments, self._access(arguments))
         return self._known_access[1]
@@ -293,7 +293,7 @@ class RecordedPerson:
             self._script.end_task()
 
     def _take(self, ask: Ask) -> Ask | None:
-        """The first remaining ask of the same kind."""
+        """Return the first remaining ask of the same kind."""
         recorded = next((candidate for candidate in self._recorded if _kind(candidate) == _kind(ask)), None)
         if recorded is not None:
             self._recorded.remove(recorded)

@@ -111,7 +111,7 @@ class ReplayScript:
         return self._turn_index >= len(self.turns) - 1
 
     def next_turn(self) -> RecordedTurn | None:
-        """The turn of the next model call; None past the end of the record."""
+        """Return the turn of the next model call; None past the end of the record."""
         self._turn_index += 1
         if self._turn_index >= len(self.turns):
             return None
@@ -119,13 +119,13 @@ class ReplayScript:
         return self.turn
 
     def is_refused(self) -> bool:
-        """True if the current call had no reply in the record because its request was too long."""
+        """Return True if the current call had no reply in the record because its request was too long."""
         assert self.run is not None
         number, coming = self.run.task.progress.step_count, self.turns[self._turn_index + 1 : self._turn_index + 2]
         return number not in self._answered and any(turn.reply.turn > number for turn in coming)
 
     def next_summary(self) -> str | FailedSummary:
-        """The outcome of the current summary call."""
+        """Return the outcome of the current summary call."""
         replies = self._turn_index + 1
         if not self._summaries or self._summaries[0].replies != replies:
             is_end = not self._summaries and replies >= len(self.turns)
@@ -155,7 +155,7 @@ class ReplayScript:
             self._send_messages()
 
     def check_call(self, tool: str) -> tuple[str, Approval | None]:
-        """The next recorded call to be checked, and its approval request."""
+        """Return the next recorded call to be checked, and its approval request."""
         call = next((call for call in self._unchecked if call.tool == tool), None)
         if call is None:
             return "", None
@@ -194,7 +194,7 @@ class ReplayScript:
 
 
 def begins_with_a_message(record: TaskRecord) -> bool:
-    """False for the turn of one of several agents, and for a summary by hand."""
+    """Return False for the turn of one of several agents, and for a summary by hand."""
     return bool(record.nodes) and record.nodes[0].role == "user"
 
 
@@ -225,7 +225,7 @@ def _first_messages(record: TaskRecord) -> tuple[str, ...]:
 
 
 def _summary_outcomes(nodes: Sequence[Node]) -> Iterator[_SummaryOutcome]:
-    """The summaries of a record, and the reasons of those that failed, from the notices to people."""
+    """Yield the summaries of a record, and the reasons of those that failed, from the notices to people."""
     replies = 0
     for node in nodes:
         replies += node.role == "assistant"

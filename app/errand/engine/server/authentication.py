@@ -17,7 +17,7 @@ def new_token() -> str:
 
 
 def refuse_headers(headers: Mapping[str, str], port: int) -> tuple[int, str] | None:
-    """The HTTP status and text of a refusal; None if the client may connect.
+    """Return the HTTP status and text of a refusal; None if the client may connect.
 
     The exact Host prevents DNS rebinding, the Origin excludes pages of other sites; programs send no Origin.
     """

@@ -73,7 +73,7 @@ class Dispatcher:
         self._commands = commands
 
     async def answer(self, session: ClientSession, frame: bytes) -> bytes:
-        """The encoded response; never raises for client input or handler errors."""
+        """Return the encoded response; never raises for client input or handler errors."""
         try:
             request = read_request(frame)
             if session.client_id:  # the two calls before authentication have a fixed structure
@@ -105,12 +105,12 @@ class Dispatcher:
         return _ENCODER.encode(Response(id=request.id, result=msgspec.Raw(result)))
 
     def busy(self, frame: bytes) -> bytes:
-        """The answer to a request above the rate limit."""
+        """Return the answer to a request above the rate limit."""
         return refusal(json_rpc.busy("Too many requests at once. Try again in a second."), id_of(frame))
 
 
 def _refused(session: ClientSession, what: str, why: FailureObject, request_id: str | int | None) -> bytes:
-    """A refusal with a line in the log; the log limits how many it keeps of a kind."""
+    """Return a refusal with a line in the log; the log limits how many it keeps of a kind."""
     _log.warning("refused %s of %r: %s", what, session.client_name or "an unknown client", why.message[:_LOGGED])
     return refusal(why, request_id)
 

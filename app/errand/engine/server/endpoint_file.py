@@ -37,7 +37,7 @@ def remove_endpoint(file: Path, instance_id: str) -> None:
 
 
 def take_engine_lock(paths: Paths) -> FileLock:
-    """The lock of a data directory, held for the lifetime of an engine.
+    """Return the lock of a data directory, held for the lifetime of an engine.
 
     Raises `EngineRunning`, with the process id, if another engine holds it.
     """

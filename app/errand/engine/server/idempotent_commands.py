@@ -59,7 +59,7 @@ class IdempotentCommands:
         self._running: dict[tuple[str, str], _RunningCommand] = {}
 
     async def once(self, command: ClientCommand, work: Callable[[], Awaitable[bytes]]) -> bytes:
-        """The result of `work`, which runs only if this command never ran. An error of `work` is not stored."""
+        """Return the result of `work`, which runs only if this command never ran. An error of `work` is not stored."""
         key = (command.client_id, command.stored_id)
         running = self._running.get(key)
         if running is None:
@@ -113,7 +113,7 @@ class IdempotentCommands:
         return result
 
     def _stored(self, result: bytes) -> str:
-        """The answer as it is stored."""
+        """Return the answer as it is stored."""
         text, redact = result.decode(), self._database.redact
         if redact(text) == text and without_url_secrets(text) == text:
             return text

@@ -54,7 +54,7 @@ def check_depth(frame: bytes, request_id: str | int) -> None:
 
 
 def _nests_too_deep(frame: bytes) -> bool:
-    """True for more than 64 levels."""
+    """Return True for more than 64 levels."""
     if frame.count(b"[") + frame.count(b"{") <= _MAX_DEPTH:
         return False
     steps = _STRING.sub(b"", frame).translate(_DEPTH_CHANGES, _ALL_BUT_BRACKETS)
@@ -68,7 +68,7 @@ def _hint(frame: bytes) -> str:
 
 
 def id_of(frame: bytes) -> str | int | None:
-    """The request's id, if it can be read."""
+    """Return the request's id, if it can be read."""
     try:
         return msgspec.json.decode(frame, type=_Id).id
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

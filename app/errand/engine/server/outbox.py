@@ -78,7 +78,7 @@ class Outbox:
         self._bytes = sum(len(item.data) for item in self._items)
 
     async def take(self) -> bytes:
-        """The next message; waits for one."""
+        """Return the next message; waits for one."""
         while not self._items:
             self._filled.clear()
             self._empty.set()

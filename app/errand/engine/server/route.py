@@ -21,7 +21,7 @@ _ENCODER = msgspec.json.Encoder()
 
 
 def checked_part(name: str, text: str) -> str:
-    """A part of an id or a title to look for; raises `InvalidParams` if it is too long."""
+    """Return a part of an id or a title to look for; raises `InvalidParams` if it is too long."""
     if len(text) > _MAX_PART_LENGTH:
         raise InvalidParams(f"{name}: a text of at most {_MAX_PART_LENGTH} characters.")
     return text
@@ -41,7 +41,7 @@ def check_count(name: str, count: int) -> None:
 
 
 def _with_id(params: W, path: str, derived: str) -> W:
-    """The params with the id in the field at `path`, unless the client chose one."""
+    """Return the params with the id in the field at `path`, unless the client chose one."""
     field, _, inner = path.partition(".")
     value = getattr(params, field)
     if inner:

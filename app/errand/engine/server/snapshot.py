@@ -25,7 +25,7 @@ async def snapshot(database: Database, subscription: Subscription) -> Snapshot:
 
 
 def with_running_tasks(made: Snapshot, running: Iterable[Task], why: str) -> Snapshot:
-    """The stored state, with tasks in their in-memory state while nothing can be saved and tasks are paused."""
+    """Return the stored state, with tasks in their in-memory state while nothing can be saved and tasks are paused."""
     by_id = {task.id: task for task in running}
     tasks = tuple(by_id.get(task.id) or _as_interrupted(task, why) for task in made.tasks)
     return msgspec.structs.replace(made, tasks=tasks)

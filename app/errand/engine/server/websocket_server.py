@@ -119,7 +119,7 @@ class ClientConnection:
 
 
 def bind_loopback(port: int) -> socket.socket:
-    """A socket on 127.0.0.1; port 0 selects a free one. Raises ConfigurationError if the port cannot be used."""
+    """Return a socket on 127.0.0.1; port 0 selects a free one. Raises ConfigurationError if the port cannot be used."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
         if os.name == "posix":  # a recently closed port is free; elsewhere the option lets two processes share one

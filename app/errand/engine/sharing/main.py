@@ -83,7 +83,7 @@ async def _serve(paths: Paths, host: str, port: int, token_file: Path | None, mo
 
 
 async def _bind(host: str, port: int) -> list[socket.socket]:
-    """A socket on each address of the host."""
+    """Return a socket on each address of the host."""
     loop = asyncio.get_running_loop()
     try:
         addresses = await loop.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)

@@ -144,7 +144,7 @@ class SharingServer:
         return answer
 
     def _authenticate(self, request: web.Request) -> str:
-        """The holder of the request's token; raises `_Refused`."""
+        """Return the holder of the request's token; raises `_Refused`."""
         if "Origin" in request.headers:
             raise _Refused(403, "Web pages may not use the shared models.")
         holder = self._tokens.holder(request.headers.get("Authorization", ""))

@@ -56,7 +56,10 @@ class Tokens:
         return tokens
 
     def holder(self, authorization: str) -> str | None:
-        """The holder who sent this header, None if no token matches. Compares all tokens, each in constant time."""
+        """Return the holder who sent this header, None if no token matches.
+
+        Compares all tokens, each in constant time.
+        """
         try:
             self.read()
         except (OSError, UnicodeDecodeError, ConfigurationError):

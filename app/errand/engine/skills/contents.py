@@ -76,7 +76,7 @@ def skill_of(files: Iterable[SkillContent]) -> SkillContents:
 
 
 def read_folder(folder: Path) -> SkillContents:
-    """The skill in a folder. Blocking: call it in a thread. Raises `InvalidParams`."""
+    """Return the skill in a folder. Blocking: call it in a thread. Raises `InvalidParams`."""
     try:
         real = folder.resolve(strict=True)
         return skill_of(_read(real, Path(entry)) for entry in _entries(real))
@@ -88,13 +88,13 @@ def read_folder(folder: Path) -> SkillContents:
 
 
 def choices_in(paths: Iterable[str]) -> tuple[str, ...]:
-    """The folders of skills among these paths of files, the nearest first."""
+    """Return the folders of skills among these paths of files, the nearest first."""
     folders = {posixpath.dirname(path) for path in paths if posixpath.basename(path) == NAME}
     return tuple(sorted(folders, key=lambda path: (path.count("/"), path))[:_MAX_CHOICES])
 
 
 def files_below(folder: Path) -> Iterator[str]:
-    """The paths of the first files below a folder, for `choices_in`; links are not followed. Blocking."""
+    """Yield the paths of the first files below a folder, for `choices_in`; links are not followed. Blocking."""
     count = 0
     for parent, folders, names in os.walk(folder):
         depth = len(Path(parent).relative_to(folder).parts)
@@ -126,7 +126,7 @@ def check_size(count: int, size: int, largest: int) -> None:
 
 
 def linked_file(path: str, target: str) -> str:
-    """The path in the skill to which a link at `path` leads. Raises `InvalidParams` if it leads out."""
+    """Return the path in the skill to which a link at `path` leads. Raises `InvalidParams` if it leads out."""
     joined = posixpath.normpath(posixpath.join(posixpath.dirname(path), target))
     if target.startswith("/") or joined.startswith("../") or joined == "..":
         raise InvalidParams(f"{path} is a link that leads out of the folder, to {ascii(target)[:_MAX_PATH_LENGTH]}.")
@@ -134,7 +134,7 @@ def linked_file(path: str, target: str) -> str:
 
 
 def _entries(root: Path) -> list[str]:
-    """The paths of all files, in bounds."""
+    """Return the paths of all files, in bounds."""
     paths: list[str] = []
     size = 0
     for parent, folders, names in os.walk(root):

@@ -115,7 +115,7 @@ class GitCopy:
         await self._end()
 
     async def choices(self) -> tuple[str, ...]:
-        """The folders of the repository that hold a skill."""
+        """Return the folders of the repository that hold a skill."""
         return choices_in(entry.path for entry in await self._entries())
 
     async def read(self) -> SkillContents:
@@ -168,7 +168,7 @@ class GitCopy:
         return entries
 
     async def _git(self, *words: str, is_in_copy: bool = True) -> bytes:
-        """The output of git. Raises `InvalidParams` with its complaint."""
+        """Return the output of git. Raises `InvalidParams` with its complaint."""
         folder = self._folder / "copy" if is_in_copy else self._folder
         launch = await prepare_launch(
             ["git", *_SAFE, *words], folder, _environment(self._folder, self._protocols), None
@@ -238,7 +238,7 @@ def _bounded(kept: bytearray) -> Callable[[bytes], None]:
 
 
 def _unpacked(packed: bytes, entries: Sequence[_Entry]) -> list[SkillContent]:
-    """The files of an archive; a link becomes the file of the skill to which it leads."""
+    """Return the files of an archive; a link becomes the file of the skill to which it leads."""
     file_paths = {entry.path for entry in entries if entry.mode != _LINK}
     contents: dict[str, SkillContent] = {}
     links: dict[str, str] = {}

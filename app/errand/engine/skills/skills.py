@@ -86,7 +86,7 @@ class Skills:
         return await self.listing(params.workspace)
 
     async def preview(self, params: SkillPreviewParams) -> SkillPreviewResult:
-        """All of a skill, or the folders of the source that hold one. Raises `InvalidParams`."""
+        """Return all of a skill, or the folders of the source that hold one. Raises `InvalidParams`."""
         source, skill, choices, commit = await self._fetched(params.source, params.path, params.ref)
         if skill is None:
             return SkillPreviewResult(choices=choices)
@@ -330,7 +330,7 @@ def _in_folder(folder: Path, path: str) -> tuple[SkillContents | None, tuple[str
 
 
 def _scripts(files: Sequence[SkillContent]) -> tuple[SkillScript, ...]:
-    """The texts of the scripts, in bounds; a binary program has none."""
+    """Return the texts of the scripts, in bounds; a binary program has none."""
     scripts: list[SkillScript] = []
     shown_length = 0
     for file in files:

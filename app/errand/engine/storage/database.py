@@ -124,7 +124,7 @@ class Database:
         return cls(engine, journal, reads, epoch, redact)
 
     async def on_server(self) -> ServerDatabase | None:
-        """None if the database is a file."""
+        """Return None if the database is a file."""
         if self._is_file:
             return None
         (row,) = await self._reader.rows(_SIZE_ON_SERVER)

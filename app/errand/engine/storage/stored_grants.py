@@ -17,7 +17,7 @@ _WAIT_S = 2.0
 
 
 def stored_grants(paths: Paths) -> tuple[Grant, ...] | None:
-    """All grants that are not revoked, without unreadable ones; None if they cannot be read. Changes nothing."""
+    """Return all grants that are not revoked, without unreadable ones; None if they cannot be read. Changes nothing."""
     try:
         if Settings(paths.settings).values.database_url:
             return None

@@ -39,7 +39,7 @@ async def check_answer_schema(schema: JsonObject) -> None:
 
 
 def with_answer_schema(schema: JsonObject) -> JsonObject:
-    """The parameters of `task_complete`: a summary, and an `answer` that follows the schema."""
+    """Return the parameters of `task_complete`: a summary, and an `answer` that follows the schema."""
     return {
         "type": "object",
         "properties": {"summary": SUMMARY, _ANSWER: _rebased(schema)},
@@ -48,7 +48,7 @@ def with_answer_schema(schema: JsonObject) -> JsonObject:
 
 
 def _rebased(schema: JsonValue) -> JsonValue:
-    """The schema with its references rebased to its new location."""
+    """Return the schema with its references rebased to its new location."""
     if isinstance(schema, list):
         return [_rebased(item) for item in schema]
     if not isinstance(schema, dict):

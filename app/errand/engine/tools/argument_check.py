@@ -41,7 +41,7 @@ _OF_ONE_VALUE = frozenset(
 
 
 def coerce(value: JsonValue, schema: JsonValue, root: JsonObject, depth: int = 0) -> JsonValue:
-    """A copy of `value` with scalars converted to the schema's type where that is unambiguous.
+    """Return a copy of `value` with scalars converted to the schema's type where that is unambiguous.
 
     `root` is the schema that local `$ref`s point into. Other values stay unchanged for the validator to reject.
     """
@@ -83,7 +83,7 @@ def _refuses_null(schema: JsonValue, root: JsonObject) -> bool:
 
 
 def _excludes_null(schema: JsonObject) -> bool:
-    """True if the schema names types and null is not among them."""
+    """Return True if the schema names types and null is not among them."""
     types = _types(schema)
     return bool(types) and "null" not in types
 
@@ -109,7 +109,7 @@ def _to_branch(value: JsonValue, branches: list[JsonObject], root: JsonObject, d
 
 
 def _has_required_fields(value: JsonValue, branch: JsonObject) -> bool:
-    """False if an object lacks required fields of the branch, so that another branch is meant."""
+    """Return False if an object lacks required fields of the branch, so that another branch is meant."""
     required = branch.get("required")
     return not (_is_object(value) and isinstance(required, list)) or all(name in value for name in required)
 
@@ -230,7 +230,7 @@ async def check_in_time(
 
 
 def _is_quick(schema: JsonObject, arguments: JsonObject) -> bool:
-    """True if the validator exists, and each of these arguments takes one value: the others cost nothing."""
+    """Return True if the validator exists, and each of these arguments takes one value: the others cost nothing."""
     properties = schema.get("properties")
     declared = properties if _is_object(properties) else {}
     fields = (declared[name] for name in arguments if name in declared)
@@ -325,7 +325,7 @@ _by_content: dict[bytes, Check] = {}
 
 
 def _compiled(tool: str, schema: JsonObject) -> Check:
-    """The validator of a schema, compiled once (some milliseconds): found by identity first, then by content.
+    """Return the validator of a schema, compiled once (some milliseconds): found by identity first, then by content.
 
     A schema must not change after its first use. The cache is cleared when it is full.
     """
@@ -384,7 +384,7 @@ def _fault(error: fastjsonschema.JsonSchemaValueException) -> str:
 
 
 def _refusal(tool: str, faults: list[str], arguments: JsonObject | None = None) -> ToolError:
-    """All faults for the model, the first one for people."""
+    """Return all faults for the model, the first one for people."""
     listed = "\n".join(f"  - {fault}" for fault in dict.fromkeys(faults[:_MAX_ERRORS]))
     received = msgspec.json.encode(arguments).decode() if arguments is not None else ""
     excerpt = received if len(received) <= _MAX_QUOTED_LENGTH else received[:_MAX_QUOTED_LENGTH] + "…"

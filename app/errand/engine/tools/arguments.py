@@ -14,7 +14,7 @@ _MAX_WHOLE_NUMBER = 2**53
 
 
 def text_argument(arguments: JsonObject, name: str) -> str:
-    """A text of raw arguments or of details; empty if it is missing or no text."""
+    """Return a text of raw arguments or of details; empty if it is missing or no text."""
     value = arguments.get(name)
     return value if isinstance(value, str) else ""
 
@@ -27,7 +27,7 @@ def whole_number(value: JsonValue) -> int | None:
 
 
 def schema_of(arguments: type[msgspec.Struct]) -> JsonObject:
-    """A plain JSON Schema of type object, without references, which several providers reject."""
+    """Return a plain JSON Schema of type object, without references, which several providers reject."""
     schema = cast(JsonObject, msgspec.json.schema(arguments))
     definitions = cast(dict[str, JsonObject], schema.pop("$defs", {}))
     # Each request holds the schema: the names of our structs and empty defaults tell a model nothing.

@@ -116,7 +116,7 @@ class GuardedTool(AgentTool, Protocol):
     """A tool that reports its effects to the policy."""
 
     def access(self, arguments: JsonObject) -> Access:
-        """The effects of a call with these validated arguments; has no side effects."""
+        """Return the effects of a call with these validated arguments; has no side effects."""
         ...
 
     def allow(self, call_id: str, access: Access) -> None:

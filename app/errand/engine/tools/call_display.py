@@ -60,7 +60,7 @@ def display_of(tool: str, arguments: JsonObject) -> CallDisplay:
 
 
 def _foreign(tool: str, arguments: JsonObject) -> CallDisplay:
-    """A tool of another program: its name, and the argument that tells most."""
+    """Return a tool of another program: its name, and the argument that tells most."""
     texts = {name: value for name in _TELLING if isinstance(value := arguments.get(name), str) and value.strip()}
     name, tool_text = next(iter(texts), ""), redact(tool)
     is_path = "path" in name.lower()
@@ -75,18 +75,18 @@ def _foreign(tool: str, arguments: JsonObject) -> CallDisplay:
 
 
 def with_displays(node: Node) -> Node:
-    """The node as clients get it: calls with their display, results with their facts."""
+    """Return the node as clients get it: calls with their display, results with their facts."""
     blocks = tuple(map(_displayed, node.blocks))
     return node if blocks == node.blocks else msgspec.structs.replace(node, blocks=blocks)
 
 
 def event_with_displays(event: Event) -> Event:
-    """The event as clients get it."""
+    """Return the event as clients get it."""
     return TaskMessage(node=with_displays(event.node)) if isinstance(event, TaskMessage) else event
 
 
 def with_facts(result: ToolResultBlock) -> ToolResultBlock:
-    """The result as clients get it: what its facts say is not in its details any more."""
+    """Return the result as clients get it: what its facts say is not in its details any more."""
     if result.details is None or result.facts is not None:
         return result
     facts = _facts(result.details)
@@ -98,7 +98,7 @@ def with_facts(result: ToolResultBlock) -> ToolResultBlock:
 
 
 def summary_with_time(summary: str, details: JsonObject | None) -> str:
-    """The line of a result for lists and documents, which show no time beside it."""
+    """Return the line of a result for lists and documents, which show no time beside it."""
     duration = _facts(details).duration_ms if details is not None else None
     if duration is None or _seconds(duration) in summary:
         return summary
@@ -116,7 +116,7 @@ def _seconds(duration_ms: int) -> str:
 
 
 def _facts(details: JsonObject) -> ResultFacts:
-    """The facts among the details of a tool. An imported result may have anything under their names."""
+    """Return the facts among the details of a tool. An imported result may have anything under their names."""
     return ResultFacts(
         duration_ms=whole_number(details.get("duration_ms")),
         diff=text_argument(details, "diff"),

@@ -100,7 +100,7 @@ def names_text(name: str, tools: Sequence[str]) -> str:
 
 
 def _parts(name: str) -> list[str]:
-    """The namespaces of a name and the name itself, without marks, quotes and the number of the call."""
+    """Return the namespaces of a name and the name itself, without marks, quotes and the number of the call."""
     text = unicodedata.normalize("NFKC", name[:_MAX_NAME_LENGTH])
     if match := _LEADING_MARKS.match(text):
         text = text[match.end() :]
@@ -113,7 +113,7 @@ def _normal_form(name: str) -> str:
 
 
 def _by_form(tools: Iterable[str]) -> dict[str, list[str]]:
-    """The tools by normal form; those of servers also by the name that their server gives them."""
+    """Return the tools by normal form; those of servers also by the name that their server gives them."""
     by_form: dict[str, list[str]] = {}
     for tool in tools:
         forms = {_normal_form(tool)}
@@ -125,7 +125,7 @@ def _by_form(tools: Iterable[str]) -> dict[str, list[str]]:
 
 
 def _by_other_name(form: str, tools: Sequence[str], fitting: Sequence[ToolMeaning]) -> list[ToolMeaning]:
-    """The tool that other agents call so, if no tool of this task has that name itself."""
+    """Return the tool that other agents call so, if no tool of this task has that name itself."""
     meaning = _OTHER_NAMES.get(form)
     if meaning is None or meaning.tool not in tools:
         return []
@@ -134,7 +134,7 @@ def _by_other_name(form: str, tools: Sequence[str], fitting: Sequence[ToolMeanin
 
 
 def _may_be_in(namespace: Sequence[str], meaning: ToolMeaning, tools: Sequence[str]) -> bool:
-    """False if the namespace is that of another tool or server than the one meant."""
+    """Return False if the namespace is that of another tool or server than the one meant."""
     owners = {_normal_form(tool.partition(SEPARATOR)[0] if is_service_tool(tool) else tool) for tool in tools}
     owner = meaning.tool.partition(SEPARATOR)[0] if is_service_tool(meaning.tool) else meaning.tool
     return all(part not in owners or part == _normal_form(owner) for part in namespace)

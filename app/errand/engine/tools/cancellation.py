@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 async def until_cancelled(work: Coroutine[None, None, T], cancel: CancelSignal) -> T:
-    """The result of the work, which runs in an asyncio task of its own.
+    """Return the result of the work, which runs in an asyncio task of its own.
 
     Raises `ToolError` as soon as `cancel` is set; the work is cancelled, and what it does then is waited for.
     """

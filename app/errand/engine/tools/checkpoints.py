@@ -53,5 +53,5 @@ class Checkpoints(Protocol):
 
 
 def missing_folders(path: Path) -> int:
-    """The number of folders above a path that do not exist."""
+    """Return the number of folders above a path that do not exist."""
     return next((count for count, above in enumerate(path.parents) if above.exists()), 0)

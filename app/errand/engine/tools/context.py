@@ -28,13 +28,13 @@ class AddressGuard(Protocol):
     """
 
     def refusal(self, tool: str, url: str, approved: Sequence[str] = ()) -> str | None:
-        """The reason why the tool may not open the address, None if it may."""
+        """Return the reason why the tool may not open the address, None if it may."""
         ...
 
     def connection_refusal(
         self, tool: str, host: str, port: int, resolved: Sequence[str], approved: Sequence[str] = ()
     ) -> str | None:
-        """The reason why the tool may not connect to a host that has these IP addresses, None if it may.
+        """Return the reason why the tool may not connect to a host that has these IP addresses, None if it may.
 
         The engine's own port is closed, and a public name must not lead into the local network.
         """

@@ -66,7 +66,7 @@ class DrawnOutput:
         return settled + self._settled()
 
     def finish(self) -> bytes:
-        """The rest, when nothing follows."""
+        """Return the rest, when nothing follows."""
         rest, self._rows, self._row, self._rest = self.pending, [bytearray()], 0, b""
         return rest
 

@@ -83,7 +83,7 @@ class OutputCapture:
         self._final = self.text()
 
     def text(self) -> str:
-        """The captured output as clean text; says how much is omitted and where the rest is."""
+        """Return the captured output as clean text; says how much is omitted and where the rest is."""
         if self._final is not None:
             return self._final
         tail_data = bytes(self._tail) + self._screen.pending
@@ -100,7 +100,7 @@ class OutputCapture:
         return f"{self._clean(head)}\n{remark}\n{self._clean(tail)}"
 
     def tail(self, size: int) -> str:
-        """The end of the output so far, starting at a line if possible; more may follow."""
+        """Return the end of the output so far, starting at a line if possible; more may follow."""
         tail = bytes(self._tail[-size:]) + self._screen.pending
         data = tail[-size:]
         if len(data) < self._shown_size + len(self._screen.pending):

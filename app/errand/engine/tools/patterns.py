@@ -62,7 +62,7 @@ def _copies(text: str) -> int:
 
 
 def _end_of_class(text: str, start: int) -> int:
-    """The position after a class such as `[^]a-z]`, or after its bracket if nothing ends it."""
+    """Return the position after a class such as `[^]a-z]`, or after its bracket if nothing ends it."""
     at = start + 2 if text.startswith("[^", start) else start + 1
     at += text.startswith("]", at)
     while (end := text.find("]", at)) >= 0:

@@ -21,7 +21,7 @@ _NO_PART_OF_A_LINE = {code: "\ufffd" for code in (*range(32), *range(127, 160), 
 
 
 def is_clean(data: bytes) -> bool:
-    """True for UTF-8 text without NUL, which loses nothing when displayed."""
+    """Return True for UTF-8 text without NUL, which loses nothing when displayed."""
     if b"\0" in data:
         return False
     try:
@@ -32,7 +32,7 @@ def is_clean(data: bytes) -> bool:
 
 
 def is_text(name: str) -> bool:
-    """False for a file name that is not UTF-8, which neither JSON nor the database accepts."""
+    """Return False for a file name that is not UTF-8, which neither JSON nor the database accepts."""
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -41,7 +41,7 @@ def is_text(name: str) -> bool:
 
 
 def clean_name(name: str) -> str:
-    """A file name as one line of text: line breaks, escape codes and invalid UTF-8 become U+FFFD."""
+    """Return a file name as one line of text: line breaks, escape codes and invalid UTF-8 become U+FFFD."""
     return os.fsencode(name).decode("utf-8", "replace").translate(_NO_PART_OF_A_LINE)
 
 

@@ -154,7 +154,7 @@ class PythonInference:
         return hidden(result, self._context.redactor)
 
     async def _embed(self, given: tuple[str, ...], cancel: CancelSignal) -> ToolResult:
-        """The vectors as JSON; many of them in a file, since a conversation has no use for 25,000 numbers."""
+        """Return the vectors as JSON; many of them in a file, since a conversation has no use for 25,000 numbers."""
         if not given or len(given) > _MAX_TEXTS:
             raise ToolError(f"`texts` has {len(given):,} texts; give 1 to {_MAX_TEXTS}.")
         texts = tuple(_clean("texts", text, _MAX_EMBEDDED_LENGTH) for text in given)
@@ -251,7 +251,7 @@ def _completion(answer: ModelAnswer, asking: _Asking) -> ToolResult:
 
 
 async def _plan(asking: _Asking, task: str, context: str) -> ToolResult:
-    """A plan that follows the schema. The model gets one second chance, with the faults of its first answer."""
+    """Return a plan that follows the schema. The model gets one second chance, with the faults of its first answer."""
     tools = [tool for tool in asking.calls.tools if tool.name != PythonInference.name]
     listed = "\n".join(
         f"- {tool.name}: {tool.description}\n  {msgspec.json.encode(tool.parameters).decode()}" for tool in tools
@@ -279,7 +279,7 @@ async def _plan(asking: _Asking, task: str, context: str) -> ToolResult:
 
 
 def _plan_schema(tools: list[str]) -> JsonObject:
-    """The shape of an `AgentPlan`; calls name tools that the agent has."""
+    """Return the shape of an `AgentPlan`; calls name tools that the agent has."""
     name: JsonObject = {"type": "string", "enum": cast(JsonValue, tools)} if tools else {"type": "string"}
     call: JsonObject = {
         "type": "object",
@@ -309,7 +309,7 @@ async def _checked(answer: ModelAnswer, schema: JsonObject, cancel: CancelSignal
 
 
 def _json_object(text: str) -> JsonObject:
-    """The object in a reply, which may stand in a code block or between sentences."""
+    """Return the object in a reply, which may stand in a code block or between sentences."""
     begin, end = text.find("{"), text.rfind("}")
     if begin < 0 or end < begin or len(text) > _MAX_REPLY_LENGTH:
         raise ToolError("The answer is no JSON object." if end < begin or begin < 0 else "The answer is too long.")

@@ -31,7 +31,7 @@ NAMES = (*(tool.name for tool in TOOLS), SERVICES)
 
 
 def bind(context: ToolContext, names: tuple[str, ...] = ()) -> tuple[Tool, ...]:
-    """The tools for one task; all if `names` is empty. Raises ConfigurationError for an unknown name.
+    """Return the tools for one task; all if `names` is empty. Raises ConfigurationError for an unknown name.
 
     Tools of MCP servers among the names are bound when their servers are connected.
     """
@@ -47,7 +47,7 @@ def activity_of(tool: str | None) -> str:
 
 
 def uses_tool(listed: Sequence[str], name: str) -> bool:
-    """True if a personality that lists these tools has the tool; an empty list stands for all.
+    """Return True if a personality that lists these tools has the tool; an empty list stands for all.
 
     `name` may also be `mcp:SERVER`, for all tools of a server.
     """
@@ -60,7 +60,7 @@ def uses_tool(listed: Sequence[str], name: str) -> bool:
 
 
 def common_tools(*lists: tuple[str, ...]) -> tuple[str, ...]:
-    """The tools that all of these lists have, where an empty list stands for all.
+    """Return the tools that all of these lists have, where an empty list stands for all.
 
     Raises `ConfigurationError` if there is none, since an empty list would stand for all again.
     """
@@ -75,5 +75,5 @@ def common_tools(*lists: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def is_tool_name(name: str) -> bool:
-    """True for what a personality may list: a tool, `mcp` for all servers, `mcp:SERVER`, or `SERVER__TOOL`."""
+    """Return True for what a personality may list: a tool, `mcp` for all servers, `mcp:SERVER`, or `SERVER__TOOL`."""
     return name in NAMES or name.startswith(SERVER_PREFIX) or is_service_tool(name)

@@ -42,7 +42,7 @@ def text_result(text: str, summary: str = "", details: JsonObject | None = None)
 
 
 def hidden(result: ToolResult, redactor: Redactor) -> ToolResult:
-    """The result without the app's own keys."""
+    """Return the result without the app's own keys."""
     content = tuple(Text(redactor.hide(block.text)) if isinstance(block, Text) else block for block in result.content)
     details = {name: _without_keys(value, redactor) for name, value in (result.details or {}).items()}
     return replace(result, content=content, details=details or result.details, summary=redactor.hide(result.summary))
@@ -76,7 +76,7 @@ def facts_of_files(*locations: Location, edits: tuple[FileEdit, ...] = ()) -> Js
 
 
 def short_text(text: str) -> str:
-    """The first sentence or line of a text, of at most 120 characters."""
+    """Return the first sentence or line of a text, of at most 120 characters."""
     sentence = _SENTENCE_END.split(text.partition("\n")[0], maxsplit=1)[0]
     return sentence[:_MAX_SUMMARY_LENGTH]
 

@@ -46,19 +46,19 @@ class ToolSessions:
         self._is_closed = False
 
     def find(self, conversation_id: str, kind: type[S]) -> S | None:
-        """The session of this kind, if the conversation has one."""
+        """Return the session of this kind, if the conversation has one."""
         return cast(S | None, self._open.get((conversation_id, kind)))
 
     def all_of(self, kind: type[S]) -> tuple[S, ...]:
-        """The sessions of this kind of all conversations."""
+        """Return the sessions of this kind of all conversations."""
         return tuple(cast(S, session) for (_, its), session in self._open.items() if its is kind)
 
     def conversations(self) -> frozenset[str]:
-        """The ids of those that have a session."""
+        """Return the ids of those that have a session."""
         return frozenset(conversation_id for conversation_id, _ in self._open) - {_NO_CONVERSATION}
 
     def get(self, conversation_id: str, kind: type[S], make: Callable[[], S]) -> S:
-        """The session of this kind; the first call makes it."""
+        """Return the session of this kind; the first call makes it."""
         assert not self._is_closed, "tasks end before their sessions"
         session = self.find(conversation_id, kind)
         if session is None:
@@ -109,7 +109,7 @@ class ConversationSessions:
         return self.all.find(self.conversation_id, kind)
 
     def of_engine(self, kind: type[S], make: Callable[[], S]) -> S:
-        """The one session of this kind for all conversations; it is closed with the engine."""
+        """Return the one session of this kind for all conversations; it is closed with the engine."""
         return self.all.get(_NO_CONVERSATION, kind, make)
 
     async def close(self, kind: type[ToolSession]) -> None:

@@ -104,12 +104,12 @@ class TaskTool:
 
 
 def one_line_title(text: str) -> str:
-    """The text as a short line, without keys, which are recognized before the line is cut."""
+    """Return the text as a short line, without keys, which are recognized before the line is cut."""
     return short_line(text, _MAX_TITLE_LENGTH, redact)
 
 
 def _result(ended: Task) -> ToolResult:
-    """The report of a sub-agent; one that did not end by itself is an error, with what it said last."""
+    """Return the report of a sub-agent; one that did not end by itself is an error, with what it said last."""
     report = ended.outcome.summary.strip()
     if len(report) > _MAX_REPORT_LENGTH:
         report = f"{report[:_MAX_REPORT_LENGTH]}\n[the rest of the report is left out]"

@@ -38,7 +38,7 @@ class BusSignal:
     body: tuple[object, ...]
 
     def read(self, kind: type[R]) -> R | None:
-        """The body, or None if it is not of that type."""
+        """Return the body, or None if it is not of that type."""
         try:
             return msgspec.convert(self.body, kind)
         except msgspec.ValidationError:
@@ -46,7 +46,7 @@ class BusSignal:
 
 
 def session_address(environment: Mapping[str, str]) -> str | None:
-    """The address of the session bus; None if there is none."""
+    """Return the address of the session bus; None if there is none."""
     address = environment.get("DBUS_SESSION_BUS_ADDRESS")
     if address:
         return address
@@ -56,7 +56,7 @@ def session_address(environment: Mapping[str, str]) -> str | None:
 
 
 def variant(signature: str, value: object) -> object:
-    """A value with an explicit type, for parameters of type variant."""
+    """Return a value with an explicit type, for parameters of type variant."""
     return Variant(signature, value)
 
 
@@ -157,7 +157,7 @@ class SessionBus:
 
 
 def owner_change(signal: BusSignal, name: str) -> str | None:
-    """The new owner of `name` ("" for none), or None if the signal is about something else."""
+    """Return the new owner of `name` ("" for none), or None if the signal is about something else."""
     if (signal.sender, signal.member) != (_BUS, "NameOwnerChanged") or signal.body[:1] != (name,):
         return None
     return str(signal.body[2])

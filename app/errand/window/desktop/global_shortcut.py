@@ -86,7 +86,7 @@ class GlobalShortcut(QObject):
     async def _request(
         self, bus: "SessionBus", member: str, signature: str, body: tuple[object, ...], options: dict[str, object]
     ) -> dict[str, object]:
-        """A portal call: the reply arrives as a signal on a request path that is known in advance."""
+        """Return a portal call: the reply arrives as a signal on a request path that is known in advance."""
         from errand.window.desktop.dbus import BusError, variant
 
         token = f"errand{next(self._numbers)}"
@@ -115,7 +115,7 @@ class GlobalShortcut(QObject):
 
 
 def _trigger(results: dict[str, object]) -> str:
-    """The desktop's name of the shortcut, from `a(sa{sv})`; the list contains only the one we requested."""
+    """Return the desktop's name of the shortcut, from `a(sa{sv})`; the list contains only the one we requested."""
     try:
         shortcuts = msgspec.convert(results.get("shortcuts", []), list[tuple[str, dict[str, object]]])
     except msgspec.ValidationError:

@@ -96,7 +96,7 @@ class ImageView(RowView[ImageRow]):
 
 
 def _most(row: ImageRow, tokens: DesignTokens) -> QSize:
-    """The size of a thumbnail: pictures of tools are smaller, since there may be many."""
+    """Return the size of a thumbnail: pictures of tools are smaller, since there may be many."""
     return QSize(tokens.column, _MAX_HEIGHT if row.node.role == "assistant" else _MAX_HEIGHT // 2)
 
 

@@ -112,7 +112,7 @@ class RowActions(Protocol):
     def pictures(self) -> PictureActions: ...
 
     def models(self) -> tuple[str, ...]:
-        """The models that can be used now."""
+        """Return the models that can be used now."""
         ...
 
     def open_link(self, url: str) -> None: ...
@@ -195,7 +195,7 @@ class RowView(QWidget, Generic[R]):
         raise NotImplementedError
 
     def markdown(self) -> str:
-        """The whole message that the row belongs to, for copying; empty if it has no text."""
+        """Return the whole message that the row belongs to, for copying; empty if it has no text."""
         return ""
 
     def fill_menu(self, menu: QMenu) -> None:
@@ -234,7 +234,7 @@ class RowView(QWidget, Generic[R]):
         return False
 
     def height_for(self, width: int) -> int:
-        """The height in pixels at `width`, from the layout."""
+        """Return the height in pixels at `width`, from the layout."""
         layout = self.layout()
         assert layout is not None
         self.resize(width, self.height())
@@ -316,19 +316,19 @@ def spacing_above(above: Spacing | None, row: Spacing, tokens: DesignTokens) -> 
 
 
 def text_estimate(text: str, width: int, tokens: DesignTokens) -> int:
-    """The estimated height in pixels of a text of that width."""
+    """Return the estimated height in pixels of a text of that width."""
     columns = max(1, int(width / (tokens.size_reading * _CHARACTER)))
     lines = len(text) // columns + text.count("\n") + 1
     return int(lines * tokens.size_reading * _LINE)
 
 
 def line_estimate(row: Row, width: int, tokens: DesignTokens) -> int:
-    """The estimated height of a row with a single line."""
+    """Return the estimated height of a row with a single line."""
     return tokens.space_far + tokens.space_normal
 
 
 def card_estimate(row: Row, width: int, tokens: DesignTokens) -> int:
-    """The estimated height of a card with a few lines."""
+    """Return the estimated height of a card with a few lines."""
     return 6 * tokens.space_far
 
 

@@ -71,7 +71,7 @@ class OutputLink:
 
 
 def find_links(text: str) -> Iterator[OutputLink]:
-    """The whole text in order, split at the boundaries of links."""
+    """Yield the whole text in order, split at the boundaries of links."""
     done = 0
     for match in _LINK.finditer(text) if len(text) <= _MAX_LINKED else ():
         link = match.group().rstrip(_AFTER)
@@ -158,7 +158,7 @@ class CodeView(TextView):
         self.setWordWrapMode(mode.WrapAtWordBoundaryOrAnywhere if wraps else mode.NoWrap)
 
     def heightForWidth(self, width: int) -> int:
-        """The height of the lines, if nothing wraps, plus the horizontal scroll bar."""
+        """Return the height of the lines, if nothing wraps, plus the horizontal scroll bar."""
         document = self.document()
         if self.wordWrapMode() != QTextOption.WrapMode.NoWrap:
             return super().heightForWidth(width)
@@ -274,5 +274,5 @@ class DiffView(CodeView):
 
 
 def _units(text: str) -> int:
-    """The length in UTF-16 code units, as Qt counts."""
+    """Return the length in UTF-16 code units, as Qt counts."""
     return len(text) if text.isascii() else len(text.encode("utf-16-le")) // 2

@@ -33,7 +33,7 @@ class LinePart:
 
 
 def hit_count_parts(count: int) -> list[LinePart]:
-    """The number of search hits, shown on a collapsed card."""
+    """Return the number of search hits, shown on a collapsed card."""
     return [LinePart("·"), LinePart(trn("{n} found", "{n} found", count), "waiting")] if count else []
 
 
@@ -113,7 +113,7 @@ class DisclosureButton(QAbstractButton):
         ]
 
     def _widths(self) -> list[int]:
-        """The width of each part, 0 for one that is left out."""
+        """Return the width of each part, 0 for one that is left out."""
         tokens = self._theme.tokens
         available = self.width() - 2 * tokens.icon_small - 4 * tokens.space_close
         widths = self._shares(self._pieces, available)
@@ -125,7 +125,7 @@ class DisclosureButton(QAbstractButton):
         return widths
 
     def _is_narrow(self, widths: list[int]) -> bool:
-        """True if a part that must be seen is elided to a few characters."""
+        """Return True if a part that must be seen is elided to a few characters."""
         least = self._theme.pixels(_MIN_WIDTH)
         return any(
             piece.elides and not piece.drops and width < min(least, self._advance(piece))
@@ -133,7 +133,7 @@ class DisclosureButton(QAbstractButton):
         )
 
     def _shares(self, pieces: Sequence[LinePart], available: int) -> list[int]:
-        """The width of each part; of parts with `elides` the longest give way, to the same width."""
+        """Return the width of each part; of parts with `elides` the longest give way, to the same width."""
         full_widths = [self._advance(piece) for piece in pieces]
         room = available - self._theme.tokens.space_close * len(full_widths)
         room -= sum(width for piece, width in zip(pieces, full_widths, strict=True) if not piece.elides)

@@ -55,7 +55,7 @@ def code_fence(code: str, language: str = "") -> str:
 
 
 def quoted(text: str) -> str:
-    """The text as a quotation."""
+    """Return the text as a quotation."""
     return "\n".join(f"> {line}".rstrip() for line in text.strip("\n").split("\n"))
 
 
@@ -70,7 +70,7 @@ def without_markup(markdown: str) -> str:
 def markdown_document(
     markdown: str, theme: Theme, *, muted: bool = False, find: FindPicture | None = None
 ) -> QTextDocument:
-    """A new document without a parent. HTML is shown as source text, and so is all of a very long text.
+    """Return a new document without a parent. HTML is shown as source text, and so is all of a very long text.
 
     A few tags without attributes are an exception (`markup/source.py`). `find` gives the pictures that were loaded.
     """
@@ -95,7 +95,7 @@ def markdown_document(
 
 
 def plain_document(text: str, theme: Theme, *, colour: str = "text") -> QTextDocument:
-    """The text verbatim, with the transcript's line height and in the colour of that token."""
+    """Return the text verbatim, with the transcript's line height and in the colour of that token."""
     document = QTextDocument()
     document.setUndoRedoEnabled(False)
     document.setDocumentMargin(0)
@@ -259,7 +259,7 @@ _TASKS = {QTextBlockFormat.MarkerType.Checked: "[x] ", QTextBlockFormat.MarkerTy
 
 
 def fragment_markdown(cursor: QTextCursor) -> str:
-    """The selection as Markdown. A paragraph whose beginning is not selected has no block markup."""
+    """Return the selection as Markdown. A paragraph whose beginning is not selected has no block markup."""
     start, end = cursor.selectionStart(), cursor.selectionEnd()
     block = cursor.document().findBlock(start)
     lines = ""
@@ -283,7 +283,7 @@ def is_one_run(cursor: QTextCursor) -> bool:
 
 
 def plain_text(cursor: QTextCursor) -> str:
-    """The selection without markup; of a formula its source."""
+    """Return the selection without markup; of a formula its source."""
     text = cursor.selection().toPlainText()
     if OBJECT not in text:
         return text
@@ -292,7 +292,7 @@ def plain_text(cursor: QTextCursor) -> str:
 
 
 def _formula_sources(cursor: QTextCursor) -> Iterator[str]:
-    """The sources of the formulas in a selection, in their order."""
+    """Yield the sources of the formulas in a selection, in their order."""
     start, end = cursor.selectionStart(), cursor.selectionEnd()
     block = cursor.document().findBlock(start)
     while block.isValid() and block.position() < end:
@@ -321,7 +321,7 @@ def _block_markup(block: QTextBlock) -> str:
 
 
 def _inline_markdown(block: QTextBlock, start: int, end: int) -> str:
-    """The selected characters of a paragraph, with inline markup."""
+    """Return the selected characters of a paragraph, with inline markup."""
     is_heading = block.blockFormat().headingLevel() > 0
     markdown = ""
     iterator = block.begin()

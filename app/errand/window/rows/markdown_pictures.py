@@ -38,7 +38,7 @@ class MarkdownPictures(QObject):
         self._addresses.clear()
 
     def find(self, url: str) -> tuple[WebPicture, QPixmap | None]:
-        """The state of a picture of the text, and the picture if it is decoded; otherwise that is begun."""
+        """Return the state of a picture of the text, and the picture if it is decoded; otherwise that is begun."""
         self._addresses.add(url)
         picture = self._actions.pictures.picture(url)
         if picture.image is None:

@@ -36,7 +36,7 @@ class Fence:
 
 
 def parse_fence(markdown: str) -> Fence | None:
-    """The fence if the part is a single fence, closed or still streaming; None for any other text."""
+    """Return the fence if the part is a single fence, closed or still streaming; None for any other text."""
     opening = _OPENING.match(markdown)
     if opening is None:
         return None

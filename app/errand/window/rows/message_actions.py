@@ -49,7 +49,7 @@ def _add(menu: QMenu, title: str, do: Callable[[], None]) -> QAction:
 
 
 def _add_models(menu: QMenu, node: Node, actions: RowActions) -> QAction:
-    """The available models, except the one that wrote this reply."""
+    """Return the available models, except the one that wrote this reply."""
     others = QMenu(tr("Retry with"), menu)
     for model in actions.models():
         if model != node.model:
@@ -152,7 +152,7 @@ class HoverActionsView(QWidget):
         return button
 
     def add_text(self) -> "HoverText":
-        """A muted text at the end of the buttons."""
+        """Return a muted text at the end of the buttons."""
         text = HoverText(self._theme, self)
         self._row.addWidget(text, 1)
         self._shown.append(text)

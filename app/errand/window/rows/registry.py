@@ -46,5 +46,5 @@ def kind_of(row: Row) -> RowKind[Row]:
 
 
 def row_text(row: Row) -> str:
-    """The text of a row that find in page searches."""
+    """Return the text of a row that find in page searches."""
     return kind_of(row).text(row)

@@ -227,7 +227,7 @@ class TaskEndView(RowView[TaskEndRow]):
 
 
 def _is_quiet(row: TaskEndRow) -> bool:
-    """True if the task ended well and there is nothing to say that its last reply does not say."""
+    """Return True if the task ended well and there is nothing to say that its last reply does not say."""
     return _end_label(row.task).state == "done" and not (
         row.task.outcome.summary or _remarks(row) or refused_text(row.task)
     )

@@ -56,7 +56,7 @@ class TextHighlight:
         return char_format
 
     def selection(self, cursor: QTextCursor, tokens: DesignTokens) -> QTextEdit.ExtraSelection:
-        """The highlight as Qt paints it; `cursor` selects its text."""
+        """Return the highlight as Qt paints it; `cursor` selects its text."""
         cursor.setKeepPositionOnInsert(True)  # text that streams in after it is not highlighted
         selection = QTextEdit.ExtraSelection()
         selection.cursor = cursor  # pyright: ignore[reportAttributeAccessIssue] -- PySide6's stubs omit the fields of ExtraSelection
@@ -173,7 +173,7 @@ class TextView(QTextBrowser):
         return self._highlights
 
     def occurrences(self, pattern: re.Pattern[str]) -> tuple[tuple[int, int], ...]:
-        """The matches in the text as half-open ranges; cached until text or pattern change."""
+        """Return the matches in the text as half-open ranges; cached until text or pattern change."""
         search = (self.document().revision(), pattern)
         if search != self._searched_for:
             text = self.toPlainText()
@@ -181,7 +181,7 @@ class TextView(QTextBrowser):
         return self._match_spans
 
     def cursor_between(self, start: int, end: int) -> QTextCursor:
-        """A cursor that selects a half-open range, clamped to the text."""
+        """Return a cursor that selects a half-open range, clamped to the text."""
         last = self.document().characterCount() - 1
         cursor = QTextCursor(self.document())
         cursor.setPosition(min(start, last))

@@ -45,7 +45,7 @@ def highlight_mentions(document: QTextDocument, named: Sequence[Speaker], theme:
 
 
 def _occurrences(document: QTextDocument, word: str) -> Iterator[QTextCursor]:
-    """The separate occurrences: not within an email address or a longer name."""
+    """Yield the separate occurrences: not within an email address or a longer name."""
     occurrence = document.find(word)
     while not occurrence.isNull():
         before = document.characterAt(occurrence.selectionStart() - 1)
@@ -157,7 +157,7 @@ class UserView(RowView[UserRow]):
 
 
 def _preview(text: str) -> str:
-    """The beginning of a long message; all of a short one."""
+    """Return the beginning of a long message; all of a short one."""
     if len(text) <= _PREVIEW_CHARACTERS * _SPARE and text.count("\n") < _LINES * _SPARE:
         return text
     return "\n".join(text[:_PREVIEW_CHARACTERS].split("\n")[:_LINES])

@@ -94,12 +94,15 @@ class AskStore(QObject):
 
 
 def is_equal(ask: Ask, other: Ask) -> bool:
-    """True for approvals with equal command, folder, paths, preview and reason."""
+    """Return True for approvals with equal command, folder, paths, preview and reason."""
     return _ask_content(ask) == _ask_content(other)
 
 
 def _ask_content(ask: Ask) -> object:
-    """The grouping key. A question or a limit is only equal to itself, since an equal text may have another meaning."""
+    """Return the grouping key.
+
+    A question or a limit is only equal to itself, since an equal text may have another meaning.
+    """
     return ask.id if ask.approval is None else msgspec.structs.replace(ask.approval, call_id="")
 
 

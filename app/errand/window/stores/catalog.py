@@ -32,7 +32,7 @@ _SCRIPTED = "scripted"
 
 
 def is_scripted(model: str) -> bool:
-    """True for a model of the tour."""
+    """Return True for a model of the tour."""
     return model.startswith(f"{_SCRIPTED}/")
 
 

@@ -139,6 +139,6 @@ def is_undone(file: ChangedFile) -> bool:
 
 
 def _is_whole(diff: FileDiff) -> bool:
-    """False if the diff has no lines or lacks some: the file is binary or too large."""
+    """Return False if the diff has no lines or lacks some: the file is binary or too large."""
     counts = (sum(hunk.added for hunk in diff.hunks), sum(hunk.removed for hunk in diff.hunks))
     return bool(diff.hunks) and counts == (diff.added, diff.removed)

@@ -150,13 +150,13 @@ class PagedListStore(QObject):
         raise IndexError(index)
 
     def get(self, conversation_id: str) -> Conversation | None:
-        """A loaded conversation."""
+        """Return a loaded conversation."""
         return next(
             (conversation for group in self._groups if (conversation := group.get(conversation_id)) is not None), None
         )
 
     def index_of(self, conversation_id: str) -> int | None:
-        """The index of a conversation, if it is loaded."""
+        """Return the index of a conversation, if it is loaded."""
         before = 0
         for group in self._groups:
             index = group.index_of(conversation_id)

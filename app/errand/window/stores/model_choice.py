@@ -35,17 +35,17 @@ class ModelLine:
 
 
 def model_name(model_id: str) -> str:
-    """The name without the provider."""
+    """Return the name without the provider."""
     return model_id.removeprefix(_TEXT_TOOLS).partition("/")[2] or model_id
 
 
 def shown_name(model: Model) -> str:
-    """The name that the person gave, else that of the id."""
+    """Return the name that the person gave, else that of the id."""
     return model.name or model_name(model.id)
 
 
 def context_text(model: Model) -> str:
-    """The context size, such as 200K or 1M; empty if unknown."""
+    """Return the context size, such as 200K or 1M; empty if unknown."""
     tokens = model.context_tokens or 0
     if tokens >= 1_000_000:
         return f"{tokens / 1_000_000:.2g}M"
@@ -101,7 +101,7 @@ class ModelChoice:
         return lines
 
     def matches(self, text: str, favourites: Sequence[str]) -> list[ModelLine]:
-        """The models that have all words of a search, the best first; and what was typed, if it can be an id."""
+        """Return the models that have all words of a search, the best first; and what was typed, if it can be an id."""
         terms = text.lower().split()
         ranked: list[tuple[int, int, Model]] = []
         for number, (name, searched, model) in enumerate(self._search_texts()):
@@ -149,7 +149,7 @@ class ModelChoice:
 
 
 def folded_ids(models: Iterable[Model]) -> frozenset[str]:
-    """The models that are not for chat, and dated versions beside an undated or a newer one of the same name."""
+    """Return the models that are not for chat, and dated versions beside an undated or a newer one of the same name."""
     models = tuple(models)
     ids = {model.id for model in models}
     folded = {model.id for model in models if not model.for_chat}

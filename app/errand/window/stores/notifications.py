@@ -54,7 +54,7 @@ class Notification:
 
 
 def ask_notification(ask: Ask, title: str) -> Notification:
-    """The notification of an ask. It has answer buttons only if its body shows the complete request."""
+    """Return the notification of an ask. It has answer buttons only if its body shows the complete request."""
     heading, body, buttons = _parts(ask)
     fits = _fits(body)
     last = NotificationButton(OPEN, tr("Reply") if ask.kind == "question" else tr("Open"))
@@ -135,7 +135,7 @@ def _parts(ask: Ask) -> tuple[str, str, tuple[NotificationButton, ...]]:
 
 
 def _choice_buttons(choices: tuple[str, ...]) -> tuple[NotificationButton, ...]:
-    """A button per choice; none if any choice is too long to be shown in full, or has a key."""
+    """Return a button per choice; none if any choice is too long to be shown in full, or has a key."""
     labels = [plain(choice) for choice in choices]
     if len(labels) > _MAX_CHOICES or not all(map(_fits_button, labels)):
         return ()
@@ -154,7 +154,7 @@ def _approval_buttons(approval: Approval) -> tuple[NotificationButton, ...]:
 
 
 def _what_would_run(approval: Approval) -> str:
-    """The lines of the approval card without the rule, in the same order."""
+    """Return the lines of the approval card without the rule, in the same order."""
     reads = tuple(path for path in approval.reads if path != approval.working_dir)
     lines = [escape_hidden(approval.text if approval.command is None else approval.command)]
     for name, text in (
@@ -168,12 +168,12 @@ def _what_would_run(approval: Approval) -> str:
 
 
 def _fits(body: str) -> bool:
-    """True if the text fits. False for a text with a key: the screen may be locked or shared."""
+    """Return True if the text fits. False for a text with a key: the screen may be locked or shared."""
     return len(body) <= _MAX_BODY and body.count("\n") < _MAX_LINES and redact(body) == body
 
 
 def _truncated(body: str) -> str:
-    """The beginning of the text, with a mark for the rest."""
+    """Return the beginning of the text, with a mark for the rest."""
     lines = redact(body).split("\n")
     beginning = "\n".join(lines[: _MAX_LINES - 1] if len(lines) > _MAX_LINES else lines)
     if len(beginning) > _MAX_BODY:

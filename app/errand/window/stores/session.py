@@ -250,7 +250,7 @@ class EngineSession(QObject):
 
 
 def error_text(error: Exception) -> str:
-    """The text for a failed call: what happened and what to do."""
+    """Return the text for a failed call: what happened and what to do."""
     if isinstance(error, ConnectionLost):
         return tr("{error} It restarts by itself; try again in a moment.").format(error=error)
     if isinstance(error, CallError) and error.code == "too_large":

@@ -169,7 +169,7 @@ class Stores:
 
 
 def make_stores(connect: Callable[[], "Awaitable[Connection]"]) -> Stores:
-    """The stores of one window. `connect` finds or starts an engine; `session.start()` connects."""
+    """Return the stores of one window. `connect` finds or starts an engine; `session.start()` connects."""
     session = EngineSession(connect)
     stores = Stores(
         session,

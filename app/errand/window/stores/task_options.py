@@ -47,7 +47,7 @@ class TaskOptions:
         *,
         is_for_another: bool = False,
     ) -> TaskStartParams:
-        """The params of `task/start`. `sibling_of` is the message that this one is a sibling of.
+        """Return the params of `task/start`. `sibling_of` is the message that this one is a sibling of.
 
         With `is_for_another` the options were chosen for another agent: this one keeps its model, personality and
         thinking level.
@@ -101,7 +101,7 @@ class TaskOptionDefaults:
         return next((each for each in self.personalities if each.id == personality_id), None)
 
     def model_of(self, options: TaskOptions) -> str:
-        """The model of the next task."""
+        """Return the model of the next task."""
         personality = self.personality(options)
         own = self.agent.model if self.agent is not None else ""
         own = own or (personality.model if personality is not None else "")

@@ -47,7 +47,7 @@ class TaskStore(QObject):
         return tuple(sorted(self._at_work.get(conversation_id, {}).values(), key=_start_order))
 
     def of_agent(self, agent_id: str) -> Task | None:
-        """The newest task of an agent."""
+        """Return the newest task of an agent."""
         return self._newest.get(agent_id)
 
     def running(self) -> tuple[Task, ...]:
@@ -145,7 +145,7 @@ def is_interrupted(task: Task | None) -> bool:
 
 
 def task_activity(task: Task, writing: str = tr("Working")) -> str:
-    """The current activity as text; the engine's own text where it gives one. `writing` is that of the model."""
+    """Return the current activity as text; the engine's own text where it gives one. `writing` is that of the model."""
     if task.activity.pausing and task.activity.status in ("running", "thinking", "tool_executing"):
         return tr("Pausing after this step")
     if task.outcome.ended_at is None and task.activity.detail:
@@ -213,7 +213,7 @@ class UnreadStore(QObject):
         return tuple(reversed(ended))
 
     def count(self, conversation_id: str) -> int:
-        """The unread messages of a conversation."""
+        """Return the unread messages of a conversation."""
         return sum(count for owner, count in self._unread.values() if owner == conversation_id)
 
     def counts(self) -> dict[str, int]:

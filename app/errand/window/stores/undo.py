@@ -118,7 +118,7 @@ class UndoStore(QObject):
                 target.append(_renewed(source.pop(), result))
 
     def _inverse(self, command: _Command, result: ChangeUndoResult) -> _Command | None:
-        """The command that reverses another one that was done; None if that is not known."""
+        """Return the command that reverses another one that was done; None if that is not known."""
         if command.method is CHANGE_UNDO:
             return _redo_of(command, result)
         if command.params.hunk is None:
@@ -144,12 +144,12 @@ def _inverse_of(step: _Step) -> _Command:
 
 
 def _redo_of(command: _Command, result: ChangeUndoResult) -> _Command:
-    """The redo that reverses an undo. That of a hunk names the change that undid it."""
+    """Return the redo that reverses an undo. That of a hunk names the change that undid it."""
     hunk = result.changes[0].id if command.params.hunk is not None and result.changes else None
     return _Command(CHANGE_REDO, structs.replace(command.params, hunk=hunk))
 
 
 def _renewed(step: _Step, result: ChangeUndoResult) -> _Step:
-    """A hunk that is undone again is undone by another change."""
+    """Return a hunk that is undone again is undone by another change."""
     is_undone_again = bool(result.changes) and result.changes[0].kind == "hunk"
     return replace(step, inverse=_redo_of(step.command, result)) if is_undone_again else step

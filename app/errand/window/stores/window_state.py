@@ -188,7 +188,7 @@ class WindowStateStore(QObject):
 
 
 def _read(file: Path) -> WindowSettings:
-    """The stored state; the defaults if the file cannot be read."""
+    """Return the stored state; the defaults if the file cannot be read."""
     try:
         return msgspec.json.decode(read_regular(file, _MAX_BYTES), type=WindowSettings)
     except FileNotFoundError:

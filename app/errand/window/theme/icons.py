@@ -21,7 +21,7 @@ def app_icon() -> QIcon:
 
 
 def render_icon(name: str, colour: str, disabled: str) -> QIcon:
-    """The icon `name` in `colour`, and in `disabled` on a disabled button."""
+    """Return the icon `name` in `colour`, and in `disabled` on a disabled button."""
     return QIcon(_keep_alive(_Outline(name, colour, disabled)))
 
 

@@ -161,7 +161,7 @@ class Theme(QObject):
         self.set_zoom(ZOOMS[max(0, min(position, len(ZOOMS) - 1))] if by else 100)
 
     def pixels(self, length: int) -> int:
-        """A length of a view in the current zoom."""
+        """Return a length of a view in the current zoom."""
         return round(length * self.zoom / 100)
 
     def set_mode(self, mode: Mode) -> None:
@@ -199,31 +199,31 @@ class Theme(QObject):
         return self._reading_size
 
     def reading_font(self, size: int = 0, *, mono: bool = False) -> QFont:
-        """The transcript's font, in its configured size unless `size` is given."""
+        """Return the transcript's font, in its configured size unless `size` is given."""
         font = self.font(size or self.tokens.size_reading, mono=mono)
         if self._reading_family and not mono:
             font.setFamilies([self._reading_family, *font.families()])
         return font
 
     def icon(self, name: str, colour: str = "text") -> QIcon:
-        """The icon with that file name, tinted with the token `colour`; cached."""
+        """Return the icon with that file name, tinted with the token `colour`; cached."""
         key = (name, colour)
         if key not in self._icons:
             self._icons[key] = render_icon(name, self.colour(colour), self.tokens.disabled)
         return self._icons[key]
 
     def colour(self, name: str) -> str:
-        """The token of that name, for code that selects a colour by state."""
+        """Return the token of that name, for code that selects a colour by state."""
         value: object = getattr(self.tokens, name)
         assert isinstance(value, str)
         return value
 
     def person(self, color: Color) -> str:
-        """The colour of an agent's name; the text colour for an agent without a colour."""
+        """Return the colour of an agent's name; the text colour for an agent without a colour."""
         return self.colour(f"person_{color}" if color else "text")
 
     def font(self, size: int, *, mono: bool = False, bold: bool = False) -> QFont:
-        """The system's font, or its monospace font at 0.95, `size` pixels high. Bold is semi-bold."""
+        """Return the system's font, or its monospace font at 0.95, `size` pixels high. Bold is semi-bold."""
         kind = QFontDatabase.SystemFont.FixedFont if mono else QFontDatabase.SystemFont.GeneralFont
         font = QFontDatabase.systemFont(kind)
         font.setPixelSize(round(size * _MONO_RATIO) if mono else size)
@@ -249,7 +249,7 @@ class Theme(QObject):
         self.changed.emit()
 
     def _scaled(self) -> DesignTokens:
-        """The tokens of the mode, in the zoom and the user's size."""
+        """Return the tokens of the mode, in the zoom and the user's size."""
         factor = self.zoom / 100
         tokens = scaled_tokens(DARK if self._is_dark() else LIGHT, factor, factor * self._text_factor)
         return replace(tokens, size_reading=round(self._reading_size * factor))

@@ -201,7 +201,7 @@ SCALED = (*_SIZES, "size_reading", *_LENGTHS)
 
 
 def scaled_tokens(tokens: DesignTokens, lengths: float, text: float) -> DesignTokens:
-    """All lengths times one factor, sizes of text times another; sizes that differ stay different."""
+    """Return all lengths times one factor, sizes of text times another; sizes that differ stay different."""
     sizes: dict[str, int] = {}
     smallest = 0
     for name in _SIZES:

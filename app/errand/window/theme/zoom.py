@@ -43,7 +43,7 @@ class _Scale:
         return round(pixels * self._ratio) if scaled is None else scaled
 
     def limit(self, pixels: int) -> int:
-        """The same for a smallest or largest size; a hairline stays one."""
+        """Return the same for a smallest or largest size; a hairline stays one."""
         return pixels if pixels <= 1 or pixels >= _UNLIMITED else self.length(pixels)
 
 

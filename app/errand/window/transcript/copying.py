@@ -40,7 +40,7 @@ class SelectionCopy:
         return "\n".join(text for text in chosen if text)
 
     def plain(self, span: SelectionRange) -> str:
-        """The selection without markup."""
+        """Return the selection without markup."""
         return "\n\n".join(text for text in (self._plain_row(span, index) for index in span.rows) if text)
 
     def _plain_row(self, span: SelectionRange, index: int) -> str:
@@ -50,7 +50,7 @@ class SelectionCopy:
         return "\n".join(filter(None, (plain_text(cursor) for _, cursor in self._cursors(span, index))))
 
     def _cursors(self, span: SelectionRange, index: int) -> list[tuple[TextView, QTextCursor]]:
-        """The text views of a row with what is selected in them."""
+        """Return the text views of a row with what is selected in them."""
         return [
             (view, view.cursor_between(*span.within(index, number, view.document().characterCount() - 1)))
             for number, view in enumerate(text_views(self._recycler.view(index)))

@@ -14,12 +14,12 @@ from errand.window.transcript.selection import SelectionRange
 
 
 def text_views(row_view: RowView[Row]) -> list[TextView]:
-    """The visible text views of a row, from top to bottom; none for rows with only lines and pictures."""
+    """Return the visible text views of a row, from top to bottom; none for rows with only lines and pictures."""
     return [view for view in row_view.findChildren(TextView) if view.isVisibleTo(row_view)]
 
 
 def text_view_at(row_view: RowView[Row], point: QPoint) -> tuple[int, TextView] | None:
-    """The text view at a point of the row view, or the nearest one above or below it."""
+    """Return the text view at a point of the row view, or the nearest one above or below it."""
     numbered_views = list(enumerate(text_views(row_view)))
     return min(
         numbered_views,
@@ -29,7 +29,7 @@ def text_view_at(row_view: RowView[Row], point: QPoint) -> tuple[int, TextView] 
 
 
 def position_at(view: TextView, row_view: RowView[Row], point: QPoint) -> int:
-    """The character position nearest to a point of the row view."""
+    """Return the character position nearest to a point of the row view."""
     inside = view.viewport().mapFrom(row_view, point)
     if inside.y() < 0:
         return 0
@@ -90,7 +90,7 @@ def highlight_row(
 
 
 def current_highlight(found: list[TextHit], key: str, search: SearchPattern | None) -> TextHit | None:
-    """The current hit, if it is in this row: the displayed text may have fewer hits than its source."""
+    """Return the current hit, if it is in this row: the displayed text may have fewer hits than its source."""
     if search is None or search.key != key or not found:
         return None
     return found[min(search.number, len(found) - 1)]
@@ -99,7 +99,7 @@ def current_highlight(found: list[TextHit], key: str, search: SearchPattern | No
 def is_plain(
     row_view: RowView[Row], index: int, key: str, span: SelectionRange | None, search: SearchPattern | None
 ) -> bool:
-    """True for a selected or current row without text in which that could be shown."""
+    """Return True for a selected or current row without text in which that could be shown."""
     if text_views(row_view):
         return False
     return (span is not None and index in span.rows) or (search is not None and search.key == key)

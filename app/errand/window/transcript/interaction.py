@@ -150,7 +150,7 @@ class SelectionController(QObject):
         return nearest
 
     def _unit_at(self, point: QPoint, unit: QTextCursor.SelectionType) -> tuple[SelectionPoint, SelectionPoint] | None:
-        """The word or paragraph at a point, if there is text."""
+        """Return the word or paragraph at a point, if there is text."""
         pointed_at = self._view_at(point)
         part = (
             text_view_at(pointed_at[1], pointed_at[1].mapFrom(self._viewport, point))

@@ -31,7 +31,7 @@ class RowHeights:
         return bool(self._measured[index])
 
     def offset_of(self, index: int) -> int:
-        """The sum of the heights of the rows before `index`."""
+        """Return the sum of the heights of the rows before `index`."""
         total = 0
         while index > 0:
             total += self._tree[index]
@@ -39,7 +39,7 @@ class RowHeights:
         return total
 
     def row_at(self, y: int) -> int:
-        """The row at pixel `y`; the first or last row outside the range. Requires at least one row."""
+        """Return the row at pixel `y`; the first or last row outside the range. Requires at least one row."""
         assert self._heights
         index, left = 0, max(0, y)
         step = 1 << (len(self._heights).bit_length() - 1)
@@ -165,7 +165,7 @@ class ScrollAnchor:
             self.index, self.offset = first, 0
 
     def resolve(self, heights: RowHeights, view: int, measure: MeasureRow) -> range:
-        """The rows visible in a view of this height; measures these and all rows that were passed."""
+        """Return the rows visible in a view of this height; measures these and all rows that were passed."""
         count = len(heights)
         if count == 0:
             self.to_start()

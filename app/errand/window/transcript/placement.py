@@ -122,7 +122,7 @@ class RowPlacement(QObject):
         return True
 
     def _top_text(self, index: int, view: RowView[Row]) -> "_TextPlace | None":
-        """The text at the top of the transcript, which is to stay there; None if it is not in this row."""
+        """Return the text at the top of the transcript, which is to stay there; None if it is not in this row."""
         y = self._anchor.offset - self._recycler.gap(index)
         if self._anchor.is_end or index != self._anchor.index or y <= 0:
             return None

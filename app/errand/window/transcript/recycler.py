@@ -118,7 +118,7 @@ class RowViewRecycler(QObject):
         self.heights.forget(index)
 
     def measure(self, index: int) -> int:
-        """The actual height of a row, including the gap."""
+        """Return the actual height of a row, including the gap."""
         if not self.heights.is_measured(index):
             self.heights.measure(index, self.gap(index) + self.view(index).height_for(self.width))
         return self.heights[index]
@@ -130,7 +130,7 @@ class RowViewRecycler(QObject):
         return spacing_above(spacing, kind_of(row).spacing(row), self._theme.tokens)
 
     def view(self, index: int) -> RowView[Row]:
-        """The up-to-date view of a row, created if necessary."""
+        """Return the up-to-date view of a row, created if necessary."""
         view = self._views.get(index)
         if view is not None and index not in self._stale:
             return view
@@ -148,7 +148,7 @@ class RowViewRecycler(QObject):
         return view
 
     def is_open(self, index: int) -> bool:
-        """True if the user expanded this row's card."""
+        """Return True if the user expanded this row's card."""
         return self._rows.row(index).key in self.open_keys
 
     def open(self, index: int) -> None:
@@ -188,11 +188,11 @@ class RowViewRecycler(QObject):
         return True
 
     def all_views(self) -> Iterator[tuple[int, RowView[Row]]]:
-        """All existing views, visible or prepared nearby."""
+        """Yield all existing views, visible or prepared nearby."""
         yield from self._views.items()
 
     def views(self, rows: Iterable[int]) -> Iterator[tuple[int, RowView[Row]]]:
-        """The existing views of these rows, from top to bottom."""
+        """Yield the existing views of these rows, from top to bottom."""
         for index in rows:
             if index in self._views:
                 yield index, self._views[index]
@@ -297,7 +297,7 @@ def focus_last(views: Sequence[RowView[Row]], reveal: Callable[[QWidget], None])
 
 
 def _tab_stops(view: RowView[Row]) -> list[QWidget]:
-    """The tab stops of a row view, from top to bottom and left to right."""
+    """Return the tab stops of a row view, from top to bottom and left to right."""
     tab_stops = [widget for widget in view.findChildren(QWidget) if is_tab_stop(widget)]
 
     def place(widget: QWidget) -> tuple[int, int]:

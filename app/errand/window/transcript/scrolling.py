@@ -99,12 +99,12 @@ class ScrollBarSync(QObject):
 
 
 def overscan(shown: range, count: int) -> range:
-    """The visible rows plus half as many above and below."""
+    """Return the visible rows plus half as many above and below."""
     extra = len(shown) // 2 + 1
     return range(max(0, shown.start - extra), min(count, shown.stop + extra))
 
 
 def next_to_measure(shown: range, count: int) -> list[int]:
-    """The overscan rows that are not visible, nearest first."""
+    """Return the overscan rows that are not visible, nearest first."""
     around = [index for index in overscan(shown, count) if index not in shown]
     return sorted(around, key=lambda index: min(abs(index - shown.start), abs(index - shown.stop)))

@@ -46,13 +46,13 @@ class SelectionRange:
         return range(self.first.row, self.last.row + 1)
 
     def within(self, index: int, part: int, length: int) -> tuple[int, int]:
-        """The selected part of a text of this length; equal numbers if nothing is selected."""
+        """Return the selected part of a text of this length; equal numbers if nothing is selected."""
         start, end = TextPosition(index, part, 0), TextPosition(index, part, length)
         first, last = max(start, min(end, self.first)), max(start, min(end, self.last))
         return first.position, last.position
 
     def covers(self, index: int) -> bool:
-        """True if the row is selected completely."""
+        """Return True if the row is selected completely."""
         begins = self.first.row < index or self.first[1:] == (0, 0)
         ends = index < self.last.row or self.last.part == _PAST_END
         return index in self.rows and begins and ends
@@ -87,7 +87,7 @@ class Selection:
         self._indexes.clear()
 
     def span(self) -> SelectionRange | None:
-        """The selected range; None if nothing is selected, or if the row of an end no longer exists."""
+        """Return the selected range; None if nothing is selected, or if the row of an end no longer exists."""
         if self._anchor is None or self._head is None:
             return None
         anchor, head = self._text_position(self._anchor), self._text_position(self._head)
@@ -100,7 +100,7 @@ class Selection:
         return None if index is None else TextPosition(index, point.part, point.position)
 
     def _index(self, key: str) -> int | None:
-        """The row's index: the cached one if it is still right, else searched in all rows, which is rare."""
+        """Return the row's index: the cached one if it is still right, else searched in all rows, which is rare."""
         cached = self._indexes.get(key, -1)
         if 0 <= cached < self._rows.count() and self._rows.row(cached).key == key:
             return cached
@@ -186,7 +186,7 @@ class DragSelection(QObject):
             self.changed.emit()
 
     def _distance_outside(self) -> int:
-        """The distance of the pointer from the viewport: pixels below it, negative above."""
+        """Return the distance of the pointer from the viewport: pixels below it, negative above."""
         return min(self._point.y(), 0) + max(self._point.y() - self._viewport.height() + 1, 0)
 
     def _on_auto_scroll(self) -> None:

@@ -103,7 +103,7 @@ class CodeBoxView(QPlainTextEdit):
         return QSize(0, self.fontMetrics().lineSpacing() + _EDGE)
 
     def _line_heights(self, width: int, most: int) -> list[float]:
-        """The heights of at most `most` lines of the text, wrapped at `width`."""
+        """Return the heights of at most `most` lines of the text, wrapped at `width`."""
         heights: list[float] = []
         for paragraph in self._text.split("\n", most)[:most]:
             heights += self._heights(paragraph[: most * _MAX_LINE_LENGTH], width, most - len(heights))

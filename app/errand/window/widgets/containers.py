@@ -89,7 +89,7 @@ class FlowLayout(QLayout):
         return max((rectangle.bottom() + 1 for rectangle in rectangles), default=0)
 
     def sizeHint(self) -> QSize:
-        """All items in one row."""
+        """Return all items in one row."""
         sizes = [item.sizeHint() for item in self._seen()]
         width = sum(size.width() for size in sizes) + self._space * max(0, len(sizes) - 1)
         return QSize(width, max((size.height() for size in sizes), default=0))
@@ -183,7 +183,7 @@ def clear_layout(layout: QLayout, first: int = 0) -> None:
 
 
 def hairline() -> QFrame:
-    """A line between rows."""
+    """Return a line between rows."""
     line = QFrame()
     line.setFixedHeight(1)
     set_style(line, "look", "hairline")

@@ -74,7 +74,7 @@ _NAMES = {"cmakelists.txt": "cmake", "dockerfile": "docker", "gnumakefile": "mak
 
 
 def language_of(path: str) -> str:
-    """The language of a file by its name; empty if it is not known."""
+    """Return the language of a file by its name; empty if it is not known."""
     name = path.replace("\\", "/").rpartition("/")[2].lower()
     suffix = name.rpartition(".")[2] if "." in name else ""
     own = suffix if suffix in _LANGUAGES - _DIFFS else ""
@@ -94,7 +94,7 @@ def highlight(code: str, language: str) -> tuple[HighlightedRun, ...]:
 
 
 def highlight_once(code: str, language: str) -> tuple[HighlightedRun, ...]:
-    """The same for text that changes, which is not kept."""
+    """Return the same for text that changes, which is not kept."""
     if language.lower() in _DIFFS and len(code) <= _MAX_HIGHLIGHTED:
         return tuple(_diff_runs(code))
     if language.lower() not in _LANGUAGES or len(code) > _MAX_HIGHLIGHTED or _longest_line(code) > MAX_LINE_LENGTH:

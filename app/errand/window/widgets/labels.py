@@ -116,7 +116,7 @@ def one_line(text: str, max_length: int) -> str:
 
 
 def markdown_line(markdown: str, max_length: int) -> str:
-    """The same for Markdown, without its markup."""
+    """Return the same for Markdown, without its markup."""
     return one_line(_without_markup(markdown[: max_length * 4]), max_length)
 
 

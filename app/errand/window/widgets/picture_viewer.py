@@ -121,7 +121,7 @@ class PictureArea(QScrollArea):
         self._on_zoom()
 
     def _shown(self, zoom: float) -> QSize:
-        """The size on the screen, in its logical pixels."""
+        """Return the size on the screen, in its logical pixels."""
         scale = zoom / self.devicePixelRatioF()
         return QSize(max(1, round(self._size.width() * scale)), max(1, round(self._size.height() * scale)))
 
@@ -335,7 +335,7 @@ class PictureViewer(QDialog):
 
 
 def suggested_name(image: ImageBlock) -> str:
-    """A file name from the picture's name, with the ending of its type."""
+    """Return a file name from the picture's name, with the ending of its type."""
     ending = _ENDINGS.get(image.media_type, Path(image.path).suffix or ".png")
     safe_name = "".join(letter if letter.isalnum() or letter in "-_." else " " for letter in image.name)
     stem = "-".join(safe_name.removesuffix(ending).split())[:_MAX_NAME_LENGTH].strip("-.")

@@ -49,7 +49,7 @@ def picture_format(head: bytes) -> PictureFormat | Literal[""]:
 
 
 def picture_bytes(image: ImageBlock) -> bytes:
-    """The file of a picture; empty if it is gone or not valid."""
+    """Return the file of a picture; empty if it is gone or not valid."""
     try:
         return read_regular(Path(image.path), MAX_BYTES) if image.path else base64.b64decode(image.data, validate=True)
     except (OSError, binascii.Error, ValueError):
@@ -93,7 +93,7 @@ def read_picture(image: ImageBlock, most: QSize) -> QImage:
 
 
 def fitted(size: QSize, most: QSize) -> QSize:
-    """The size scaled down to fit, never up."""
+    """Return the size scaled down to fit, never up."""
     if size.width() <= most.width() and size.height() <= most.height():
         return size
     return size.scaled(most, Qt.AspectRatioMode.KeepAspectRatio).expandedTo(QSize(1, 1))
@@ -168,7 +168,7 @@ class PictureButton(QAbstractButton):
         self.setSizePolicy(policy)
 
     def show_picture(self, image: ImageBlock, name: str, most: QSize) -> bool:
-        """False if it cannot be read."""
+        """Return False if it cannot be read."""
         self._loader.cancel()
         ratio = self.devicePixelRatioF()
         size = picture_size(image)

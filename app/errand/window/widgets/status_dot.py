@@ -45,7 +45,7 @@ _SIDE = 14
 
 
 def dot_state(task: Task | None) -> DotState:
-    """The dot state for the newest task of a conversation."""
+    """Return the dot state for the newest task of a conversation."""
     if task is None:
         return "idle"
     if task.activity.retry_at is not None and task.outcome.ended_at is None:

@@ -89,7 +89,10 @@ class ContextWindow(Feature):
         self._replacement: tuple[ModelMessage, ...] = ()
 
     async def before_request(self, request: ModelRequest, cancel: CancelSignal) -> ModelRequest:
-        """The request to send. Raises `EngineError` if it does not fit after leaving out everything that may be."""
+        """Return the request to send.
+
+        Raises `EngineError` if it does not fit after leaving out everything that may be.
+        """
         if self._shorter is not None:
             shorter, self._shorter = self._shorter, None
             return shorter
@@ -136,7 +139,7 @@ class ContextWindow(Feature):
         return RepeatRequest()
 
     def _learn(self, refused: ModelRequest) -> int:
-        """A new estimate of the window: smaller than this request, unless the token estimate was too low."""
+        """Return a new estimate of the window: smaller than this request, unless the token estimate was too low."""
         window = self._window(refused.model)
         if window is not None and self._estimate == TokenEstimate():
             self._estimate = TokenEstimate(_characters(refused), window)
@@ -176,7 +179,7 @@ class ContextWindow(Feature):
     async def _summarise(
         self, history: VisibleHistory, request: ModelRequest, window: int, cancel: CancelSignal
     ) -> bool:
-        """True if a new summary was made. After a permanent failure this task does not try again."""
+        """Return True if a new summary was made. After a permanent failure this task does not try again."""
         assert self._estimate is not None, "it was fitted"
         most = self._estimate.characters_of(_NEWEST * window)
         older = await self._summary_input(history, most, self._person_room(window))
@@ -208,12 +211,12 @@ class ContextWindow(Feature):
         return TokenEstimate(*await self._database.turns.newest_counted(self._branch.position.conversation_id, model))
 
     def _person_room(self, window: int | None) -> int:
-        """The characters that the person's older messages may have."""
+        """Return the characters that the person's older messages may have."""
         assert self._estimate is not None, "it was fitted"
         return DEFAULT_CHARACTERS if window is None else self._estimate.characters_of(WINDOW_SHARE * window)
 
     async def _summary_input(self, history: VisibleHistory, most: int | None, person_room: int) -> SummaryInput:
-        """All but the newest quarter of the history, or less if that exceeds `most` characters."""
+        """Return all but the newest quarter of the history, or less if that exceeds `most` characters."""
 
         def part() -> SummaryInput:
             quarter = round(_NEWEST * length_of(history.rest))
@@ -222,7 +225,7 @@ class ContextWindow(Feature):
         return await asyncio.to_thread(part)
 
     async def _visible_history(self) -> VisibleHistory:
-        """The visible history of the branch as stored now."""
+        """Return the visible history of the branch as stored now."""
         await self._branch.save()
         at = self._branch.position
         assert at.node_id is not None, "a request follows something"
@@ -231,7 +234,7 @@ class ContextWindow(Feature):
         return await asyncio.to_thread(visible_history, path, self._kept)
 
     async def _has_kept_changed(self, request: ModelRequest) -> bool:
-        """True if the kept entries changed and the request contains a summary or has been truncated."""
+        """Return True if the kept entries changed and the request contains a summary or has been truncated."""
         sent = self._current(request).messages
         is_part = bool(self._left_out) or (bool(sent) and isinstance(sent[0], SummaryMessage))
         return is_part and self._kept != await self._kept_ids()
@@ -260,7 +263,7 @@ class ContextWindow(Feature):
 
 
 def _with_person_room(history: VisibleHistory, kept: Collection[str], room: int) -> tuple[VisibleHistory, int]:
-    """The history with the older messages of the person within `room` characters, and what is left of these.
+    """Return the history with the older messages of the person within `room` characters, and what is left of these.
 
     The summary may have been made for a model that reads more.
     """

@@ -58,7 +58,7 @@ class SummaryInput:
 
 
 def summary_input(history: VisibleHistory, room: int, person_room: int = DEFAULT_CHARACTERS) -> SummaryInput:
-    """All but the newest whole steps of about `room` characters; never the last message.
+    """Return all but the newest whole steps of about `room` characters; never the last message.
 
     `person_room` limits the person's messages that stay beside the summary.
     """
@@ -174,7 +174,7 @@ class Summarizer:
     async def make(
         self, older: SummaryInput, model: str, window: int | None, measure: TokenEstimate, cancel: CancelSignal
     ) -> SummaryBlock | SummaryFailed:
-        """The summary, committed as a node, or the reason why the last of two tries failed."""
+        """Return the summary, committed as a node, or the reason why the last of two tries failed."""
         room = _MAX_CHARACTERS if window is None else measure.characters_of(window * _SHARE)
         max_words = min(_MAX_WORDS, max(_MIN_WORDS, (window or 1_000_000) // 40))
         earlier = older.earlier.text if older.earlier is not None else ""

@@ -62,7 +62,7 @@ class TokenEstimate:
 
 
 def request_sizes(request: ModelRequest) -> tuple[PartSize, ...]:
-    """The sizes of the non-empty parts of a request."""
+    """Return the sizes of the non-empty parts of a request."""
     return _measured.get(request, lambda: _sizes(request))
 
 
@@ -123,7 +123,7 @@ def _part(part: ContextPart, sizes: Iterable[int]) -> PartSize:
 
 
 def before_turn(path: Sequence[Node], task_id: str, turn: int) -> tuple[Node, ...]:
-    """The nodes before a turn's reply; empty if the reply is on another branch."""
+    """Return the nodes before a turn's reply; empty if the reply is on another branch."""
     reply_index = next(
         (i for i, node in enumerate(path) if (node.role, node.task_id, node.turn) == ("assistant", task_id, turn)), 0
     )

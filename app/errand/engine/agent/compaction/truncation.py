@@ -25,7 +25,7 @@ class Truncation:
 
 
 def truncate(history: VisibleHistory, kept: Collection[str], room: int, most: int, person_room: int) -> Truncation:
-    """The newest whole steps, of about `room` characters.
+    """Return the newest whole steps, of about `room` characters.
 
     Always includes kept entries, the user's last message and the newest step; if these exceed `most` characters, the
     results of that step lose their middle. Of the steps left out, messages of the person stay within `person_room`

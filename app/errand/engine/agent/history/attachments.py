@@ -56,7 +56,7 @@ _MAX_NAME_LENGTH = 60
 
 
 def media_type(head: bytes) -> str:
-    """The media type of an image that models accept, from its first bytes; empty for anything else."""
+    """Return the media type of an image that models accept, from its first bytes; empty for anything else."""
     if head.startswith(b"\x89PNG\r\n\x1a\n"):
         return "image/png"
     if head.startswith(b"\xff\xd8\xff"):
@@ -76,7 +76,7 @@ class Attachments:
         self._sizes: dict[str, int] = {}
 
     async def store(self, given: tuple[str, ...]) -> tuple[str, ...]:
-        """The paths to attach, without duplicates: images as copies in the folder, other files in place.
+        """Return the paths to attach, without duplicates: images as copies in the folder, other files in place.
 
         Raises `InvalidParams` for unreadable files, for too many, and for an image that is too large.
         """
@@ -94,11 +94,11 @@ class Attachments:
         return path
 
     async def keep(self, pictures: Sequence[Image]) -> tuple[UserContent, ...]:
-        """The pictures of a tool as stored files; a text in the place of what is no picture or too large."""
+        """Return the pictures of a tool as stored files; a text in the place of what is no picture or too large."""
         return await asyncio.to_thread(lambda: tuple(_keep(picture, self._folder) for picture in pictures))
 
     def blocks(self, text: str, attachments: tuple[str, ...]) -> tuple[Block, ...]:
-        """The blocks of a user message. A file's size is 0 (unknown) if it was accepted long ago."""
+        """Return the blocks of a user message. A file's size is 0 (unknown) if it was accepted long ago."""
         texts = (TextBlock(text=text),) if text.strip() else ()
         return (*texts, *(self._block(Path(path)) for path in attachments))
 
@@ -129,7 +129,7 @@ class ResultPictures(Feature):
 
 
 def _head_of(path: Path) -> bytes:
-    """The first bytes of a file; empty if the file is gone."""
+    """Return the first bytes of a file; empty if the file is gone."""
     try:
         return read_beginning(path, _HEAD)
     except (OSError, NotRegularFile):
@@ -137,7 +137,7 @@ def _head_of(path: Path) -> bytes:
 
 
 def _accept(given: str, folder: Path) -> tuple[str, int]:
-    """The path to attach, and the size of the file in bytes."""
+    """Return the path to attach, and the size of the file in bytes."""
     path = Path(given)
     if not path.is_absolute():
         raise InvalidParams(f"The attachment {given!r} must be an absolute path.")
@@ -153,7 +153,7 @@ def _accept(given: str, folder: Path) -> tuple[str, int]:
 
 
 def _read_attachment(path: Path) -> tuple[int, bytes | None]:
-    """The size of a file, and its bytes if it is an image."""
+    """Return the size of a file, and its bytes if it is an image."""
     with open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size
         head = file.read(_HEAD)
@@ -167,14 +167,14 @@ def _read_attachment(path: Path) -> tuple[int, bytes | None]:
 
 
 def _store_copy(path: Path, data: bytes, folder: Path) -> Path:
-    """The path of the copy: a folder named by the content hash, with the original file name."""
+    """Return the path of the copy: a folder named by the content hash, with the original file name."""
     if path.is_relative_to(folder):
         return path
     return _copied(data, folder, path.name)
 
 
 def _keep(picture: Image, folder: Path) -> UserContent:
-    """The picture as a stored file, whose extension tells its real type."""
+    """Return the picture as a stored file, whose extension tells its real type."""
     if picture.path:
         return picture
     named = f" ({picture.name})" if picture.name else ""
@@ -207,7 +207,7 @@ def _copied(data: bytes, folder: Path, name: str) -> Path:
 
 
 async def load_images(messages: Sequence[Message]) -> Sequence[ModelMessage]:
-    """The messages converted for a model, with stored images loaded; a missing image becomes a text.
+    """Return the messages converted for a model, with stored images loaded; a missing image becomes a text.
 
     Of the images in tool results only the newest are sent, since models accept a limited number.
     """

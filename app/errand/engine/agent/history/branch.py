@@ -46,7 +46,7 @@ class BranchWriter:
         error: str | None = None,
         node_id: str | None = None,
     ) -> Node:
-        """A node at the current position; it joins the tree only with `append`."""
+        """Return a node at the current position; it joins the tree only with `append`."""
         return Node(
             id=node_id or new_id("node"),
             conversation_id=self.position.conversation_id,

@@ -51,7 +51,7 @@ _MAX_REASONING_LENGTH = 100_000
 
 
 def messages_of(nodes: Iterable[Node]) -> tuple[ModelMessage, ...]:
-    """A branch as model messages, without notices and failed replies; calls without a result get one.
+    """Return a branch as model messages, without notices and failed replies; calls without a result get one.
 
     Strict providers refuse a call without a result, which a crash or a stop can leave behind.
     """
@@ -73,7 +73,7 @@ def messages_of(nodes: Iterable[Node]) -> tuple[ModelMessage, ...]:
 
 
 def message_of(node: Node) -> ModelMessage | None:
-    """A node as a model message; None if models do not read it."""
+    """Return a node as a model message; None if models do not read it."""
     if node.role == "user":
         return user_message(node.blocks)
     if node.role == "tool_result":
@@ -87,12 +87,12 @@ def message_of(node: Node) -> ModelMessage | None:
 
 
 def recall_of(node: Node) -> RecallBlock | None:
-    """The node's block of recalled entries, if any."""
+    """Return the node's block of recalled entries, if any."""
     return next((block for block in node.blocks if isinstance(block, RecallBlock)), None)
 
 
 def with_recalled(message: UserMessage | ToolResultMessage, recall: RecallBlock) -> UserMessage | ToolResultMessage:
-    """The message, or the result with a person's answer, with what was recalled for it, below it."""
+    """Return the message, or the result with a person's answer, with what was recalled for it, below it."""
     entries = "\n\n".join(recalled_text(entry) for entry in recall.entries)
     text = f"\n\n{prompt_text('recalled')}\n\n{in_tags(entries, 'recalled')}"
     return replace(message, content=(*message.content, Text(text)))
@@ -122,7 +122,7 @@ def _missing_results(messages: list[ModelMessage], text: str) -> list[ToolResult
 
 
 def user_message(blocks: Sequence[Block]) -> UserMessage:
-    """The blocks of a user, or of the engine in the user's place, as a model message."""
+    """Return the blocks of a user, or of the engine in the user's place, as a model message."""
     first = next((block for block in blocks if isinstance(block, TextBlock)), None)
     return UserMessage(tuple(_user_content(blocks)), kind=first.engine_message if first is not None else None)
 
@@ -167,7 +167,7 @@ def _result_message(node: Node) -> ToolResultMessage | None:
 
 
 def result_of(block: ToolResultBlock) -> ToolResult:
-    """The tool result that a stored block was made from."""
+    """Return the tool result that a stored block was made from."""
     images = map(image_of, block.images)
     text = prompt_text("forgotten") if "forgotten" in block.marks else block.text
     return ToolResult((Text(text), *images), block.details, block.summary, block.is_error, marks=block.marks)
@@ -182,7 +182,7 @@ def _image_block(image: Image) -> ImageBlock:
 
 
 def blocks_of(message: Message, execution_id: str = "", summary: str = "") -> tuple[Block, ...]:
-    """A message as the blocks of a node; `execution_id` and `summary` belong to a tool result."""
+    """Return a message as the blocks of a node; `execution_id` and `summary` belong to a tool result."""
     if isinstance(message, ToolResultMessage):
         images = tuple(_image_block(block) for block in message.content if isinstance(block, Image))
         return (
@@ -208,7 +208,7 @@ def blocks_of(message: Message, execution_id: str = "", summary: str = "") -> tu
 
 
 def blocks_of_reply(reply: PartialReply) -> tuple[Block, ...]:
-    """The blocks of a partial reply."""
+    """Return the blocks of a partial reply."""
     return tuple(_block_of(block) for block in reply.content)
 
 

@@ -31,7 +31,10 @@ def unused_name(wanted: str, taken: Iterable[str]) -> str:
 
 
 def checked_name(given: str) -> str:
-    """A name given by a user, whitespace normalised. Raises `InvalidParams` if it cannot be used in a mention."""
+    """Return a name given by a user, whitespace normalised.
+
+    Raises `InvalidParams` if it cannot be used in a mention.
+    """
     name = unicodedata.normalize("NFC", " ".join(given.split()))
     if not 1 <= len(name) <= _MAX_NAME_LENGTH or "@" in name or not name.isprintable():
         raise InvalidParams(f"name: 1 to {_MAX_NAME_LENGTH} characters in one line, without @.")
@@ -59,7 +62,10 @@ def mentioned(text: str, agents: Sequence[Agent]) -> tuple[Agent, ...]:
 
 
 def first_speaker(rule: TurnTaking, agents: Sequence[Agent], message: str, spoke_last: str | None) -> Agent:
-    """The agent that answers a user's message: the one mentioned, or the next in turn. Resumes an interrupted round."""
+    """Return the agent that answers a user's message: the one mentioned, or the next in turn.
+
+    Resumes an interrupted round.
+    """
     asked = mentioned(message, agents)
     if asked:
         return asked[0]
@@ -70,7 +76,7 @@ def first_speaker(rule: TurnTaking, agents: Sequence[Agent], message: str, spoke
 
 
 def next_speaker(rule: TurnTaking, agents: Sequence[Agent], so_far: SpeakingRound) -> Agent | None:
-    """The agent after the last speaker, which is one of `agents`; None if it is the user's turn."""
+    """Return the agent after the last speaker, which is one of `agents`; None if it is the user's turn."""
     speaker = so_far.speakers[-1]
     others = [agent for agent in agents if agent.id != speaker]
     asked = [agent for agent in mentioned(so_far.message, agents) if agent.id not in so_far.speakers]
@@ -87,7 +93,7 @@ def next_speaker(rule: TurnTaking, agents: Sequence[Agent], so_far: SpeakingRoun
 
 
 def _after(agent_id: str | None, agents: Sequence[Agent]) -> Sequence[Agent]:
-    """All agents in order, starting after this one; from the first if the id is unknown."""
+    """Return all agents in order, starting after this one; from the first if the id is unknown."""
     at = next((at for at, agent in enumerate(agents) if agent.id == agent_id), -1)
     return (*agents[at + 1 :], *agents[: at + 1])
 
@@ -108,7 +114,7 @@ class Participants:
         self._names = {peer.id: redact(peer.name) for peer in others}
 
     def with_introduction(self, personality: Personality) -> Personality:
-        """The personality with the agent's name and the names of the others added to its prompt."""
+        """Return the personality with the agent's name and the names of the others added to its prompt."""
         if not self._others:
             return personality
         others = ", ".join(f"@{name}" for name in self._others)
@@ -117,7 +123,7 @@ class Participants:
         return msgspec.structs.replace(personality, system_prompt=f"{own}\n\n{others_part}")
 
     def as_messages(self, nodes: Sequence[Node]) -> tuple[Node, ...]:
-        """The nodes as this agent reads them: the same number, some of them empty.
+        """Return the nodes as this agent reads them: the same number, some of them empty.
 
         A node's result does not depend on the length of the branch, so the provider's cache stays valid.
         """
@@ -137,7 +143,7 @@ class Participants:
 
 
 async def participants_of(agent: Agent, database: Database) -> Participants:
-    """The current participants of the agent's conversation."""
+    """Return the current participants of the agent's conversation."""
     conversation = await database.conversations.get(agent.conversation_id)
     agents = await database.agents.list(agent.conversation_id)
     return Participants(agent, agents, conversation.former if conversation is not None else ())

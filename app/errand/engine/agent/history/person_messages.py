@@ -23,7 +23,7 @@ _MIN_CHARACTERS = 300
 
 
 def is_order(node: Node) -> bool:
-    """True for a message of the person, and for the task that an agent gave to its sub-agent."""
+    """Return True for a message of the person, and for the task that an agent gave to its sub-agent."""
     return node.is_from_person or bool(node.task_from)
 
 

@@ -2,7 +2,7 @@
 
 
 def shorten(text: str, longest: int) -> str:
-    """The beginning and the end, the most informative parts: the command and its outcome."""
+    """Return the beginning and the end, the most informative parts: the command and its outcome."""
     if len(text) <= longest:
         return text
     begin, end = longest * 2 // 3, longest // 3

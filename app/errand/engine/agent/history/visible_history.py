@@ -54,7 +54,7 @@ class VisibleHistory:
 
 
 async def recent_path(nodes: NodeStore, leaf_id: str | None, kept: Collection[str]) -> tuple[Node, ...]:
-    """The end of a branch, as much as a model may read.
+    """Return the end of a branch, as much as a model may read.
 
     From before that, it includes kept entries, messages of the person, and the last entry covered by the newest
     summary.
@@ -106,12 +106,12 @@ async def branch_messages(
 def visible_messages(
     path: Sequence[Node], kept: Collection[str], to_messages: ToModelMessages
 ) -> tuple[ModelMessage, ...]:
-    """A branch as the messages for a model."""
+    """Return a branch as the messages for a model."""
     return visible_history(path, kept).messages(to_messages)
 
 
 def summary_of(node: Node) -> SummaryBlock | None:
-    """The node's summary block, if any."""
+    """Return the node's summary block, if any."""
     return next((block for block in node.blocks if isinstance(block, SummaryBlock)), None)
 
 
@@ -134,6 +134,6 @@ def _kept_entries(before: Sequence[Node], kept: Collection[str], room: int) -> t
 
 
 def length_of(nodes: Iterable[Node]) -> int:
-    """The number of characters that a model reads of these nodes."""
+    """Return the number of characters that a model reads of these nodes."""
     messages = (message_of(node) for node in nodes)
     return sum(characters_of(message) for message in messages if message is not None)

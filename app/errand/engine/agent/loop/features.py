@@ -111,7 +111,7 @@ def emit_of(features: Sequence[Feature]) -> Emit:
 
 
 def hooks_of(features: Sequence[Feature], convert_to_llm: Convert) -> Hooks:
-    """The hooks of an agent with these features, except those around model calls: see `stream_of`."""
+    """Return the hooks of an agent with these features, except those around model calls: see `stream_of`."""
     before = [feature for feature in features if type(feature).before_tool_call is not Feature.before_tool_call]
     after = [feature for feature in features if type(feature).after_tool_call is not Feature.after_tool_call]
     finishing = [feature for feature in features if type(feature).finish_turn is not Feature.finish_turn]
@@ -175,7 +175,7 @@ def _completing(features: Sequence[Feature]) -> Callable[[ToolCall, ToolResult],
 
 
 def stream_of(features: Sequence[Feature], model: ChatModel) -> StreamFunction:
-    """The model calls of an agent with these features."""
+    """Yield the model calls of an agent with these features."""
     chain = [
         feature
         for feature in features
@@ -228,7 +228,10 @@ async def _apply_before_request(
 async def _apply_after_reply(
     chain: Sequence[Feature], requests: list[ModelRequest], end: ReplyEnd, cancel: CancelSignal
 ) -> ReplyEnd | RepeatRequest:
-    """The end of the reply. If the call is repeated, `requests` ends with that of the feature that asked for it."""
+    """Return the end of the reply.
+
+    If the call is repeated, `requests` ends with that of the feature that asked for it.
+    """
     sent = requests[-1]
     for index in reversed(range(len(requests) - 1)):
         outcome = await chain[index].after_reply(requests[index], sent, end, cancel)

@@ -39,7 +39,7 @@ _MAX_DESCRIPTION_LENGTH = 500
 
 
 def front_matter(text: str) -> dict[str, str]:
-    """The top-level fields, each joined to one line, without non-text values. Empty without front matter."""
+    """Return the top-level fields, each joined to one line, without non-text values. Empty without front matter."""
     lines = text.replace("\r\n", "\n").split("\n")
     if lines[0].rstrip() != "---":
         return {}
@@ -110,7 +110,7 @@ class FoundSkills:
 
 
 def find_skills(workspace: Path | None, home: Path, disabled: Collection[str] = ()) -> FoundSkills:
-    """All skills for a workspace, or the person's own. Blocking: call it in a thread."""
+    """Return all skills for a workspace, or the person's own. Blocking: call it in a thread."""
     own = _own_folders(home)
     folders = [*(_folders_of_workspace(workspace, home) if workspace is not None else ()), *own]
     files = list({file: within for folder, within in reversed(folders) for file in reversed(_files(folder))}.items())

@@ -46,7 +46,7 @@ def rules_part(context: PromptContext) -> PromptPart:
 
 
 def instructions_part(context: PromptContext) -> PromptPart | None:
-    """The user's own file first, the nearest last. Over the limit, nearer files take precedence."""
+    """Return the user's own file first, the nearest last. Over the limit, nearer files take precedence."""
     own = context.home / OWN_FOLDER
     ground = workspace_folders(context.workspace, context.home)
     folders = ((own, own), *((folder, ground[0]) for folder in ground))
@@ -105,7 +105,10 @@ def facts_part(context: PromptContext) -> PromptPart | None:
 
 
 def plan_part(context: PromptContext) -> PromptPart | None:
-    """The last part, so that the others stay in the provider's cache. A change during a task is a message instead."""
+    """Return the last part, so that the others stay in the provider's cache.
+
+    A change during a task is a message instead.
+    """
     return PromptPart(name=_PLAN, text=prompt_text("as_plan")) if context.approve == "plan" else None
 
 
@@ -119,7 +122,7 @@ def read_parts(context: PromptContext) -> tuple[PromptPart, ...]:
 
 
 def has_plan_mode(parts: Iterable[PromptPart]) -> bool:
-    """True if the prompt was made in plan mode."""
+    """Return True if the prompt was made in plan mode."""
     return any(part.name == _PLAN for part in parts)
 
 
@@ -128,7 +131,7 @@ def join_parts(parts: tuple[PromptPart, ...]) -> str:
 
 
 def remarks_of(parts: Iterable[PromptPart]) -> Iterator[PromptRemark | Remark]:
-    """The notices about a prompt. Those of older prompts are sentences."""
+    """Yield the notices about a prompt. Those of older prompts are sentences."""
     for remark in (remark for part in parts for remark in part.remarks):
         yield Remark(text=remark) if isinstance(remark, str) else remark
 
@@ -156,7 +159,7 @@ class TaskSystemPrompt:
         self._ask_about_skills = ask_about_skills
 
     async def parts(self, cancel: CancelSignal) -> tuple[PromptPart, ...]:
-        """The stored parts, also after a restart; otherwise new ones, committed with the next write."""
+        """Return the stored parts, also after a restart; otherwise new ones, committed with the next write."""
         stored = await self._database.prompts.of_task(self._task.id)
         if stored:
             return stored
@@ -172,7 +175,7 @@ class TaskSystemPrompt:
 async def current_parts(
     role: str, workspace: Path, mode: TaskMode, paths: Paths, facts: tuple[Fact, ...], approve: ApproveMode = "ask"
 ) -> tuple[PromptPart, ...]:
-    """The parts that a task would get if it started now. Raises `FolderNotAnswering` if they cannot be read."""
+    """Return the parts that a task would get if it started now. Raises `FolderNotAnswering` if they cannot be read."""
     now = datetime.now(UTC).astimezone()
 
     def read() -> tuple[PromptPart, ...]:

@@ -9,7 +9,7 @@ from errand.protocol.blocks import EngineMessageKind
 
 
 def prompt_text(name: str) -> str:
-    """The text of templates/<name>.md."""
+    """Return the text of templates/<name>.md."""
     return _texts()[name]
 
 

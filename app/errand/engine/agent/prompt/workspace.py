@@ -95,7 +95,7 @@ def workspace_part(context: PromptContext) -> PromptPart:
 
 
 def _top_level(context: PromptContext) -> str:
-    """The top-level entries; none for the home directory, whose other contents are private."""
+    """Return the top-level entries; none for the home directory, whose other contents are private."""
     if context.workspace == context.home:
         return ""
     try:
@@ -115,7 +115,7 @@ def _count(number: int) -> str:
 
 
 def _branch(context: PromptContext) -> str:
-    """The branch as recorded in .git/HEAD; does not start a git process."""
+    """Return the branch as recorded in .git/HEAD; does not start a git process."""
     root = workspace_folders(context.workspace, context.home)[0]
     try:
         head = read_beginning(_git_folder(root / ".git") / "HEAD", 500).decode("utf-8", "replace").strip()
@@ -128,14 +128,14 @@ def _branch(context: PromptContext) -> str:
 
 
 def _git_folder(place: Path) -> Path:
-    """The git directory. In a linked work tree, `.git` is a file that names it."""
+    """Return the git directory. In a linked work tree, `.git` is a file that names it."""
     if place.is_dir():
         return place
     return place.parent / os.fsdecode(read_beginning(place, 4_000)).removeprefix("gitdir:").strip()
 
 
 def _sanitised(name: str) -> str:
-    """A name that cannot break out of its line or its backticks, and has no key."""
+    """Return a name that cannot break out of its line or its backticks, and has no key."""
     name = redact(name)
     printable_name = "".join(letter if letter.isprintable() and letter != "`" else "?" for letter in name)
     return (

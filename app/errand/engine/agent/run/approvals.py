@@ -75,7 +75,7 @@ class Approvals(Feature):
         return replace(pending, access=access)
 
     async def _check(self, pending: PendingCall, cancel: CancelSignal) -> Access | ToolRefusal:
-        """The approved effects of a call, or a refusal.
+        """Return the approved effects of a call, or a refusal.
 
         If the effects change while the user decides, the user is asked again.
         """
@@ -139,7 +139,7 @@ class Approvals(Feature):
         return f"{self._sandbox}, {'with' if has_network else 'without'} the network"
 
     async def _judged(self, pending: PendingCall) -> tuple[Access, Decision]:
-        """The effects of a call and the decision about them."""
+        """Return the effects of a call and the decision about them."""
         tool = pending.call.name
         mode, granted, denied = terms = self._terms(tool)
         judge = self._judge(mode, denied)

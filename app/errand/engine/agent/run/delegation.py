@@ -27,7 +27,7 @@ class SubAgentRunner(Protocol):
         ...
 
     async def wait_sub_agent(self, task_id: str) -> Task:
-        """The newest record of a task that has ended or was interrupted."""
+        """Return the newest record of a task that has ended or was interrupted."""
         ...
 
     def stop_sub_agent(self, task_id: str, by: str) -> None: ...
@@ -38,7 +38,7 @@ class SubAgentRunner(Protocol):
 
 
 def with_children(task: Task, children: Iterable[Task]) -> Task:
-    """The task with what its sub-agents have used."""
+    """Return the task with what its sub-agents have used."""
     below = tuple(children)
     return replace_fields(
         task,
@@ -93,12 +93,12 @@ class Delegation:
             self._timer = asyncio.get_running_loop().call_later(_PUBLISH_EVERY_S, self._publish)
 
     def reached_limit(self) -> LimitUse[LimitKind] | None:
-        """The limit that this task, with all below it, or one above it has reached."""
+        """Return the limit that this task, with all below it, or one above it has reached."""
         own = self._policy.reached_limit()
         return own if own is not None or self._parent is None else self._parent.reached_limit()
 
     def limit_above(self) -> LimitUse[LimitKind] | None:
-        """The limit that a task above this one has reached with it."""
+        """Return the limit that a task above this one has reached with it."""
         if self._parent is None:
             return None
         self._parent.child_changed(self._state.task)

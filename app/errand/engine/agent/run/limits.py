@@ -81,17 +81,17 @@ class LimitUse(Generic[Kind]):
 
 
 def near_limits(uses: Iterable[LimitUse[LimitKind]]) -> tuple[LimitUse[LimitKind], ...]:
-    """The limits that are at least 80 % used."""
+    """Return the limits that are at least 80 % used."""
     return tuple(used for used in uses if used.used >= _NEAR * used.limit)
 
 
 def reached_limit(uses: Iterable[LimitUse[Kind]]) -> LimitUse[Kind] | None:
-    """The first limit that leaves nothing for a further turn."""
+    """Return the first limit that leaves nothing for a further turn."""
     return next((used for used in uses if used.used >= used.limit), None)
 
 
 def limit_uses(limits: TaskLimits, turns: int, seconds: float, usage: Usage) -> Iterator[LimitUse[TaskLimitKind]]:
-    """A task's use of each of its limits."""
+    """Yield a task's use of each of its limits."""
     used: dict[TaskLimitKind, float] = {
         "turns": turns,
         "minutes": seconds / 60,
@@ -114,7 +114,7 @@ class DailyBudget:
         self._raised: dict[DayLimitKind, tuple[datetime, float]] = {}
 
     def configured_limit(self, kind: DayLimitKind) -> float:
-        """The limit of the settings; 0 means none."""
+        """Return the limit of the settings; 0 means none."""
         values = self._settings.values
         return values.day_budget_usd if kind == "day_money" else values.day_max_tokens
 
@@ -140,11 +140,11 @@ class DailyBudget:
 
 
 def _midnight() -> datetime:
-    """The last local midnight; its UTC offset may differ from now if the clocks changed."""
+    """Return the last local midnight; its UTC offset may differ from now if the clocks changed."""
     now = datetime.now(UTC).astimezone()
     return now.replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=None).astimezone()
 
 
 def _midnight_after(midnight: datetime) -> datetime:
-    """The next local midnight. Entries dated ahead by a wrong clock count for the day of their date."""
+    """Return the next local midnight. Entries dated ahead by a wrong clock count for the day of their date."""
     return datetime.combine(midnight.date() + timedelta(days=1), time.min).astimezone()

@@ -115,7 +115,7 @@ class TaskModelCalls:
     async def _call(
         self, model: ChatModel, request: ModelRequest, on_text: Callable[[str | None], None], cancel: CancelSignal
     ) -> tuple[AssistantMessage, Usage]:
-        """The reply, counted however the call ends."""
+        """Return the reply, counted however the call ends."""
         began, started_at = time.monotonic(), datetime.now(UTC)
         reply = AssistantMessage(stop_reason="aborted")
         is_ended = False

@@ -46,7 +46,7 @@ _DECIDED = "a decision made elsewhere"
 
 
 def can_be_asked(task: Task) -> bool:
-    """True if a user answers asks other than approvals: limits and repeated calls."""
+    """Return True if a user answers asks other than approvals: limits and repeated calls."""
     return task.options.attended and task.options.approve != "never"
 
 
@@ -125,7 +125,7 @@ class PendingAsks:
             state.ask_settled(ask.id)
 
     def _take_earlier(self, ask: Ask) -> Ask | None:
-        """The ask as an earlier engine raised it, in its newest state."""
+        """Return the ask as an earlier engine raised it, in its newest state."""
         asks = self._earlier.get(ask.task_id, [])
         earlier = next((other for other in asks if _is_same(other, ask)), None)
         if earlier is None:
@@ -231,7 +231,7 @@ class UserQuestions:
         self._asks = asks
 
     async def ask(self, question: str, choices: tuple[str, ...], call_id: str, cancel: CancelSignal) -> str | None:
-        """The answer; None if the task was stopped first. Raises `ToolError` if nobody answered in time."""
+        """Return the answer; None if the task was stopped first. Raises `ToolError` if nobody answered in time."""
         ask = Ask(
             id=new_id("ask"),
             task_id=self._state.task.id,
@@ -298,7 +298,7 @@ def _answered_ask(ask: Ask, params: AskAnswerParams, by: str | None) -> Ask:
 
 
 def _is_same(ask: Ask, other: Ask) -> bool:
-    """True if a resumed turn repeats the ask."""
+    """Return True if a resumed turn repeats the ask."""
     return _content(ask) == _content(other)
 
 

@@ -71,7 +71,7 @@ class QueuedMessages:
         return entry
 
     def blocks_of(self, entry: Queued) -> tuple[Block, ...]:
-        """An entry as the blocks of a message."""
+        """Return an entry as the blocks of a message."""
         return self._attachments.blocks(entry.text, entry.attachments)
 
     def _fill_agent_queues(self, queue: QueuedEntries) -> None:
@@ -93,12 +93,12 @@ def _characters(queue: QueuedEntries) -> int:
 
 
 def queued_node_id(task_id: str, queued_id: str) -> str:
-    """The id of an entry's node. It is deterministic, so that a resent entry is recognised as read."""
+    """Return the id of an entry's node. It is deterministic, so that a resent entry is recognised as read."""
     return f"node_{blake2b(f'{task_id} {queued_id}'.encode(), digest_size=12).hexdigest()}"
 
 
 def with_changed_entry(queue: QueuedEntries, params: TaskQueueChangeParams) -> QueuedEntries:
-    """The queue with one entry changed. A new kind without a `place` puts it last of that kind."""
+    """Return the queue with one entry changed. A new kind without a `place` puts it last of that kind."""
     old = _find(queue, params.queued_id)
     if params.text is not None and not params.text.strip() and not old.attachments:
         raise InvalidParams("The text is empty. To take it back, remove it.")

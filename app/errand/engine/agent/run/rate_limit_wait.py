@@ -54,7 +54,7 @@ class RateLimitWait:
         return self._state.task.activity.retry_at is not None
 
     def check_reply(self, end: ReplyEnd) -> ReplyEnd | Retry:
-        """The end of a reply unchanged, or a `Retry` if the call was rate limited."""
+        """Return the end of a reply unchanged, or a `Retry` if the call was rate limited."""
         if end.retry_later is None:
             self._reset()
             return end
@@ -144,6 +144,6 @@ class RateLimitWait:
 
 
 def _local_time(at: datetime) -> str:
-    """The local time of day; with the weekday if it is not today."""
+    """Return the local time of day; with the weekday if it is not today."""
     local = at.astimezone()
     return f"{local:%H:%M}" if local.date() == datetime.now(UTC).astimezone().date() else f"{local:%a %H:%M}"

@@ -76,7 +76,7 @@ class RunningRecalls:
                 return result
 
     def may_give(self, item: MemoryItem) -> bool:
-        """False for what is being forgotten, or may still be in the index."""
+        """Return False for what is being forgotten, or may still be in the index."""
         return item.node_id not in self._forgotten and item.conversation_id not in self._under_way
 
     def conversations_with(self, is_meant: Callable[[MemoryItem], bool]) -> frozenset[str]:
@@ -209,7 +209,7 @@ class TaskRecall(Feature):
         )
 
     async def _ids_recalled_before(self) -> set[str]:
-        """The entries that the branch has been given, by this task or earlier ones."""
+        """Return the entries that the branch has been given, by this task or earlier ones."""
         if self._recalled_ids is None:
             await self._branch.save(durable=False)
             nodes = await self._database.nodes.recent_of_engine(self._branch.position.node_id or "")
@@ -218,7 +218,7 @@ class TaskRecall(Feature):
         return self._recalled_ids
 
     async def _present(self) -> frozenset[str]:
-        """The newest messages, which the agent reads whether they fit or not."""
+        """Return the newest messages, which the agent reads whether they fit or not."""
         position = self._branch.position
         nodes, _ = await self._database.nodes.branch(position.node_id or "", _NEWEST)
         return frozenset(node.id for node in nodes)

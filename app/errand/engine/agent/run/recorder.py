@@ -393,7 +393,7 @@ class TaskRecorder(Feature):
         )
 
     def _counted(self, message: AssistantMessage, status: _Outcome) -> Usage:
-        """The usage of a call; ends the turn's record if the turn is still open."""
+        """Return the usage of a call; ends the turn's record if the turn is still open."""
         usage = self._usage(message)
         if self._in_call:
             self._in_call = False

@@ -37,7 +37,7 @@ _SKIPPED = ToolResult((Text(UNKNOWN_OUTCOME),), summary="skipped, outcome unknow
 
 
 def unknown_outcome_ask(started: ExecutionStart, access: Access, task: Task) -> Ask:
-    """The ask about a call. It is identical no matter which engine raises it.
+    """Return the ask about a call. It is identical no matter which engine raises it.
 
     `access` is that of the repeated call, and the only one shown: the record proves only that the call was started.
     """
@@ -91,7 +91,7 @@ class InterruptedTurn:
         self._is_taken = False
 
     def take_reply(self) -> AssistantMessage | None:
-        """The reply, on the first call; afterwards None, and the recorded calls are dropped."""
+        """Return the reply, on the first call; afterwards None, and the recorded calls are dropped."""
         if self._is_taken:
             self.calls = {}
             return None
@@ -113,7 +113,7 @@ def last_reply(path: Sequence[Node], task_id: str) -> int | None:
 def recorded_calls(
     results: Sequence[Node], executions: Sequence[StoredExecution], turn: int
 ) -> dict[str, RecordedCalls]:
-    """The recorded calls of a turn, from result nodes and execution records."""
+    """Return the recorded calls of a turn, from result nodes and execution records."""
     past: dict[str, RecordedCalls] = {}
     for execution in executions:
         started, finished = execution.started, execution.finished
@@ -150,7 +150,7 @@ class TurnReplay(Feature):
         executions.replays({call_id: past.execution_id for call_id, past in calls if isinstance(past, RecordedCall)})
 
     async def before_request(self, request: ModelRequest, cancel: CancelSignal) -> ModelRequest | AssistantMessage:
-        """The reply of the open turn, instead of the first model call. The next call ends that turn."""
+        """Return the reply of the open turn, instead of the first model call. The next call ends that turn."""
         if self._turn is None:
             return request
         reply = self._turn.take_reply()
@@ -173,7 +173,7 @@ class TurnReplay(Feature):
     async def before_tool_call(
         self, pending: PendingCall, cancel: CancelSignal
     ) -> PendingCall | ToolResult | ToolRefusal:
-        """The recorded result of a call, or a refusal.
+        """Return the recorded result of a call, or a refusal.
 
         All other calls run as usual, subject to the policy; repeating a read-only call needs no decision by the user.
         """
@@ -194,7 +194,7 @@ class TurnReplay(Feature):
     async def _settle(
         self, started: ExecutionStart, access: Access, cancel: CancelSignal
     ) -> ToolResult | ToolRefusal | None:
-        """None if the user lets the call run again."""
+        """Return None if the user lets the call run again."""
         ask = unknown_outcome_ask(started, access, self._state.task)
         settled = await self._asks.raise_and_wait(ask, self._state, cancel)
         if settled.answer == RUN_AGAIN:

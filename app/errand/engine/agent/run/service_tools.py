@@ -49,7 +49,7 @@ class ServiceTools(Feature):
         self._bound: tuple[tuple[str, str], ...] = ()
 
     async def connect(self, cancel: CancelSignal) -> tuple[AgentTool, ...]:
-        """All tools of the task, with those of the servers that are ready in time; remarks on the others."""
+        """Return all tools of the task, with those of the servers that are ready in time; remarks on the others."""
         workspace = Path(self._state.task.request.workspace)
         enabled = [
             server
@@ -67,13 +67,13 @@ class ServiceTools(Feature):
         return self._tools.all
 
     async def change_tools(self, cancel: CancelSignal) -> tuple[AgentTool, ...] | None:
-        """The tools, if the list of a server has changed or a server became ready meanwhile."""
+        """Return the tools, if the list of a server has changed or a server became ready meanwhile."""
         for server in self._servers:
             await server.settled()
         return self._tools.all if self._servers and self._bind() else None
 
     def _may_use(self, spec: ServerSpec) -> bool:
-        """True if each list has the server, or a tool of it."""
+        """Return True if each list has the server, or a tool of it."""
         own = f"{spec.name}{SEPARATOR}"
         return all(_has_all(names, spec) or any(name.startswith(own) for name in names) for names in self._chosen)
 
@@ -85,7 +85,7 @@ class ServiceTools(Feature):
         return all(_has_all(names, spec) for names in self._chosen)
 
     async def _is_trusted(self, server: McpServer, cancel: CancelSignal) -> bool:
-        """True for a server that may start: a person entered it, or trusts exactly this one of the workspace."""
+        """Return True for a server that may start: a person entered it, or trusts exactly this one of the workspace."""
         spec, known_servers = server.spec, self._pool.known
         if spec.problem:
             self._recorder.remark(Remark(text=f"The MCP server {spec.name} is not used: {spec.problem}"))

@@ -181,7 +181,10 @@ class StopPolicy(Feature):
         return True
 
     async def _ask_to_raise(self, limit_use: LimitUse[LimitKind], amount: float, cancel: CancelSignal) -> float | None:
-        """The new limit if the user agrees: as much again, or the amount they named. None if nobody can be asked."""
+        """Return the new limit if the user agrees: as much again, or the amount they named.
+
+        None if nobody can be asked.
+        """
         is_below = self._state.task.origin.parent_id is not None and limit_use.kind not in ("day_money", "day_tokens")
         if is_below or not can_be_asked(self._state.task):
             return None
@@ -203,7 +206,7 @@ class StopPolicy(Feature):
 
 
 def _effective_limits(allowed: Allowance, configured: TaskLimits) -> TaskLimits:
-    """The granted limits, except those that the settings have removed or added since."""
+    """Return the granted limits, except those that the settings have removed or added since."""
     return TaskLimits(
         allowed.turns,
         configured.minutes and (allowed.minutes or configured.minutes),

@@ -67,7 +67,7 @@ def _unchanged(tools: tuple[GuardedTool, ...]) -> tuple[GuardedTool, ...]:
 
 
 def _has_tool(task: Task, name: str) -> bool:
-    """False for what a sub-agent's task leaves out; the deepest sub-agents start no others."""
+    """Return False for what a sub-agent's task leaves out; the deepest sub-agents start no others."""
     return uses_tool(task.request.tools, name) and (name != TaskTool.name or task.origin.depth < MAX_DEPTH)
 
 
@@ -135,7 +135,7 @@ class TaskBuilder:
         to_messages: ToModelMessages,
         open_turn: InterruptedTurn | None = None,
     ) -> TaskRun:
-        """A task ready to run. `history` comes before its prompt; a new task's prompt is already stored.
+        """Return a task ready to run. `history` comes before its prompt; a new task's prompt is already stored.
 
         With an open turn, `history` comes before that turn; `stored_prompts` counts its stored messages.
         """

@@ -59,7 +59,10 @@ class TaskTools:
         self._by_name = {tool.name: tool for tool in self.all}
 
     async def access_of(self, pending: PendingCall) -> Access:
-        """The current effects of a call, from a thread of the workspace. Raises `ToolError` if the disk is silent."""
+        """Return the current effects of a call, from a thread of the workspace.
+
+        Raises `ToolError` if the disk is silent.
+        """
         access, _ = await self.judged(pending, lambda access: None)
         return access
 
@@ -93,5 +96,5 @@ class TaskTools:
 
 
 def content_of(arguments: JsonObject) -> str:
-    """A fingerprint of a call's arguments."""
+    """Return a fingerprint of a call's arguments."""
     return hashlib.blake2b(msgspec.json.encode(arguments, order="deterministic"), digest_size=16).hexdigest()

@@ -132,7 +132,7 @@ class TaskConclusion:
         return "undeclared" if task.options.mode == "task" else "replied"
 
     def _with_leftovers(self, notice: TaskEndNotice, ended: tuple[EndedProcess, ...]) -> TaskEndNotice:
-        """The notice with the processes that were ended and the messages that were not read."""
+        """Return the notice with the processes that were ended and the messages that were not read."""
         match notice:
             case EndNotSaved():
                 return notice
@@ -151,5 +151,5 @@ class TaskConclusion:
 
 
 def _shown(entry: Queued) -> str:
-    """The text, or the names of the attachments if it is empty."""
+    """Return the text, or the names of the attachments if it is empty."""
     return entry.text.strip() or ", ".join(Path(path).name for path in entry.attachments)

@@ -273,7 +273,7 @@ class TaskRun:
             self._parts.recorder.remark(*remarks_of(parts))
 
     def _has_unread(self) -> bool:
-        """True if messages arrived while the last turn ended: they are read although it ended the task."""
+        """Return True if messages arrived while the last turn ended: they are read although it ended the task."""
         ended_well = not self._cancel.is_set and self._loop.error is None and not self._policy.has_ended_task
         return ended_well and self._summary_failure is None and bool(self.task.queue)
 

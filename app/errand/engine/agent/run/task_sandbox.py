@@ -142,7 +142,7 @@ class TaskAddresses:
 
 
 def _is_approved(url: str, approved: Sequence[str]) -> bool:
-    """True for another page of an approved host, at the same port or at the usual one of the other scheme."""
+    """Return True for another page of an approved host, at the same port or at the usual one of the other scheme."""
     try:
         address = parse_address(url)
         return any(_is_same_place(address, parse_address(other)) for other in approved)

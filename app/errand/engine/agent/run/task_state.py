@@ -51,12 +51,12 @@ TRANSITIONS: dict[TaskStatus, frozenset[TaskStatus]] = {
 
 
 def is_working(task: Task) -> bool:
-    """True if running in this engine; an interrupted task is neither working nor ended."""
+    """Return True if running in this engine; an interrupted task is neither working nor ended."""
     return task.activity.status in _WORKING
 
 
 def with_status(task: Task, status: TaskStatus) -> Task:
-    """The task with a new status; a working one may keep its status. Raises `IllegalMove`."""
+    """Return the task with a new status; a working one may keep its status. Raises `IllegalMove`."""
     if status == task.activity.status and status not in END_STATUSES:
         return task
     if status not in TRANSITIONS[task.activity.status]:
@@ -65,7 +65,7 @@ def with_status(task: Task, status: TaskStatus) -> Task:
 
 
 def ended_task(task: Task, status: TaskStatus, reason: TaskStopReason, error: str | None = None) -> Task:
-    """The ended task, without the fields that only a working task has."""
+    """Return the ended task, without the fields that only a working task has."""
     return replace_fields(
         with_status(task, status),
         stop_reason=reason,
@@ -84,7 +84,7 @@ def ended_task(task: Task, status: TaskStatus, reason: TaskStopReason, error: st
 
 
 def status_text(status: TaskStatus) -> str:
-    """The status as text for users."""
+    """Return the status as text for users."""
     return status.replace("_", " ")
 
 

@@ -90,5 +90,5 @@ class ApprovalModes:
 
 
 def inherited(task: Task) -> ApproveMode | None:
-    """The mode of a task that follows this one: the conversation's, unless nobody was there."""
+    """Return the mode of a task that follows this one: the conversation's, unless nobody was there."""
     return "never" if task.options.approve == "never" else None

@@ -145,7 +145,7 @@ def _path(parents: Mapping[str, str | None], node_id: str | None) -> list[str]:
 
 
 def _common_length(a: Sequence[str], b: Sequence[str]) -> int:
-    """The number of nodes at the start of both paths that are equal."""
+    """Return the number of nodes at the start of both paths that are equal."""
     pairs = enumerate(zip(a, b, strict=False))
     return next((at for at, (mine, other) in pairs if mine != other), min(len(a), len(b)))
 

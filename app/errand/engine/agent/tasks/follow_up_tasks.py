@@ -12,7 +12,7 @@ from errand.protocol.tasks.task import Task
 
 
 async def retry_params(params: TaskRetryParams, database: Database) -> tuple[TaskStartParams, Node]:
-    """The params of the retry, and the reply to retry. Raises `InvalidParams` if the node is not a reply."""
+    """Return the params of the retry, and the reply to retry. Raises `InvalidParams` if the node is not a reply."""
     reply = await database.nodes.get(params.node_id)
     if reply is None:
         raise NotFound(f"There is no node {params.node_id!r}.")
@@ -44,7 +44,7 @@ async def retry_params(params: TaskRetryParams, database: Database) -> tuple[Tas
 
 
 async def _prompt_above(node_id: str, database: Database) -> str:
-    """The text of the last user message before this node."""
+    """Return the text of the last user message before this node."""
     for node in reversed(await database.nodes.recent(node_id)):
         if node.is_from_person:
             return "\n".join(block.text for block in node.blocks if isinstance(block, TextBlock))
@@ -52,7 +52,10 @@ async def _prompt_above(node_id: str, database: Database) -> str:
 
 
 async def task_after_chat(task: Task, params: TaskSetModeParams, database: Database) -> TaskStartParams:
-    """The task that continues a finished chat. Raises `IllegalMove` for other tasks, or if the agent has moved on."""
+    """Return the task that continues a finished chat.
+
+    Raises `IllegalMove` for other tasks, or if the agent has moved on.
+    """
     is_chat = task.outcome.stop_reason == "completed" and "chat" in (task.options.mode, task.options.decided)
     if params.mode != "task" or not is_chat:
         raise IllegalMove(

@@ -87,7 +87,7 @@ async def covered_calls(grant: Grant, most: int, database: Database, paths: Path
 
 
 async def draft_grant(draft: GrantDraft, database: Database) -> Grant:
-    """The grant that a rule would be. Raises `InvalidParams`."""
+    """Return the grant that a rule would be. Raises `InvalidParams`."""
     return await _grant(draft, "", database)
 
 
@@ -127,7 +127,7 @@ async def _grant(draft: GrantDraft, by: str, database: Database) -> Grant:
 
 
 def _resolved(draft: GrantDraft) -> GrantDraft:
-    """The rule with real paths, as the policy compares them."""
+    """Return the rule with real paths, as the policy compares them."""
     call = draft.call
     if draft.scope == "workspace" and not os.path.isdir(draft.scope_id):
         raise InvalidParams(f"{draft.scope_id!r} is not a folder.")

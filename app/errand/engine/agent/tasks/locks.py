@@ -67,7 +67,10 @@ class AgentLocks:
         return conversation_id in self._busy.values()
 
     async def current(self, agent: Agent) -> Agent:
-        """The stored version of an acquired agent, or `agent` if it is new. Raises `NotFound` if it was deleted."""
+        """Return the stored version of an acquired agent, or `agent` if it is new.
+
+        Raises `NotFound` if it was deleted.
+        """
         stored = await self._database.agents.get(agent.id)
         if stored is None and agent.version > 0:
             raise NotFound(f"The agent {agent.name!r} is gone: it was deleted, or its conversation was.")

@@ -71,7 +71,7 @@ async def edit_summary(params: SummaryEditParams, log: EventLog, database: Datab
 
 
 async def _agent_on(summary: Node, database: Database) -> Agent:
-    """The idle agent whose branch contains this summary."""
+    """Return the idle agent whose branch contains this summary."""
     for agent in await database.agents.list(summary.conversation_id):
         if agent.head_id is not None and await database.nodes.on_path(agent.head_id, (summary.id,)):
             await _check_idle(agent, database)

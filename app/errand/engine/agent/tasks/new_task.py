@@ -64,7 +64,10 @@ async def check_start_params(params: TaskStartParams) -> None:
 
 
 async def new_task(params: TaskStartParams, target: TaskTarget, settings: SettingValues, models: ModelRouter) -> Task:
-    """The record of a task about to start; nothing is stored yet. Raises `ConfigurationError` without a model."""
+    """Return the record of a task about to start; nothing is stored yet.
+
+    Raises `ConfigurationError` without a model.
+    """
     own_model = target.agent.model or target.personality.model
     asked_for = params.model or (params.model_if_none if not own_model else None)
     model = asked_for or own_model or settings.default_model or await models.available.default_model()
@@ -126,5 +129,5 @@ def publish_message(
 
 
 def _thinking_level(personality: Personality, settings: SettingValues) -> ThinkingLevel:
-    """The personality's own level, or the level of the settings if it has none."""
+    """Return the personality's own level, or the level of the settings if it has none."""
     return settings.thinking_level if personality.thinking_level == "off" else personality.thinking_level

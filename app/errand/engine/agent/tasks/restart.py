@@ -74,7 +74,10 @@ async def restore_asks(database: Database, log: EventLog, asks: PendingAsks) -> 
 
 
 async def _as_interrupted(task: Task, cut: Set[tuple[str | None, int]], database: Database) -> Task:
-    """The task with the usage of its finished model calls. A call that left no reply is repeated as the same turn."""
+    """Return the task with the usage of its finished model calls.
+
+    A call that left no reply is repeated as the same turn.
+    """
     usages = await database.turns.usages(task.id)
     open_turns = [turn.turn for turn in await database.turns.started(task.id)]
     is_lost = task.progress.step_count in open_turns and (task.id, task.progress.step_count) not in cut

@@ -81,7 +81,7 @@ class Rounds:
         return any(other.id != agent.id and other.beside is None for other in every)
 
     async def _path_since_prompt(self, leaf_id: str, task: Task) -> tuple[Node, ...]:
-        """The end of a branch that includes the last prompt of a user and all nodes of `task`."""
+        """Return the end of a branch that includes the last prompt of a user and all nodes of `task`."""
         path, more = await self._database.nodes.branch(leaf_id, _BATCH)
         while more and (_last_prompt(path) < 1 or path[0].task_id == task.id):
             older, more = await self._database.nodes.branch(leaf_id, _BATCH, path[0].id)
@@ -127,7 +127,7 @@ class Rounds:
 
 
 async def next_reply(task: Task, agent: Agent, database: Database) -> tuple[TaskTarget, TaskStartParams]:
-    """The params for the next speaker: the same task, with its own model if it has one."""
+    """Return the params for the next speaker: the same task, with its own model if it has one."""
     personality = await personality_of(None, agent, database)
     conversation = await database.conversations.get(task.conversation_id)
     if conversation is None:
@@ -167,18 +167,18 @@ def _budget_left(task: Task) -> float | None:
 
 
 def _has_spoken(path: Sequence[Node], task: Task) -> bool:
-    """False for a task that only made a summary."""
+    """Return False for a task that only made a summary."""
     return any(node.role == "assistant" and node.task_id == task.id for node in path)
 
 
 def _nodes_of(path: Sequence[Node], task: Task) -> set[str | None]:
-    """The nodes of a task, and the node it started from."""
+    """Return the nodes of a task, and the node it started from."""
     own = [node for node in path if node.task_id == task.id]
     return {node.id for node in own} | ({own[0].parent_id} if own else set())
 
 
 def _round(path: Sequence[Node], task: Task) -> SpeakingRound:
-    """The messages since a user started a task; `task` counts as the last speaker, with or without a reply."""
+    """Return the messages since a user started a task; `task` counts as the last speaker, with or without a reply."""
     nodes = path[max(_last_prompt(path), 0) :]
     replies = [node for node in nodes if node.role == "assistant"]
     by_task = {node.task_id: node.author for node in replies if node.task_id != task.id}

@@ -182,7 +182,7 @@ class AgentTaskRunner:
         return await self.resume(task.id) if task.activity.status == "interrupted" else task
 
     async def wait_sub_agent(self, task_id: str) -> Task:
-        """The newest record of a task that has ended or was interrupted."""
+        """Return the newest record of a task that has ended or was interrupted."""
         run = self.running.get(task_id)
         await self.running.wait_ended(task_id)
         return run.task if run is not None else await self.running.stored_task(task_id)

@@ -48,7 +48,7 @@ class RunningTasks:
         return self._runs.get(task_id)
 
     def below(self, task_id: str) -> tuple[TaskRun, ...]:
-        """The running tasks of the sub-agents of a task, and of those below them."""
+        """Return the running tasks of the sub-agents of a task, and of those below them."""
         own = tuple(run for run in self._runs.values() if run.task.origin.parent_id == task_id)
         return own + tuple(deeper for run in own for deeper in self.below(run.task.id))
 
@@ -61,19 +61,19 @@ class RunningTasks:
         return run
 
     async def find_task(self, task_id: str) -> Task | None:
-        """The newest record of a task, running or not."""
+        """Return the newest record of a task, running or not."""
         run = self._runs.get(task_id)
         return run.task if run is not None else await self._stored.get(task_id)
 
     async def stored_task(self, task_id: str) -> Task:
-        """The stored record of a task. Raises `NotFound` if there is none."""
+        """Return the stored record of a task. Raises `NotFound` if there is none."""
         task = await self._stored.get(task_id)
         if task is None:
             raise NotFound(f"There is no task {task_id!r}. `errand tasks` lists them.")
         return task
 
     def shown(self) -> tuple[Task, ...]:
-        """The running tasks as shown to users: paused while storage is failing."""
+        """Return the running tasks as shown to users: paused while storage is failing."""
         return tuple(run.shown for run in self._runs.values())
 
     def add(self, run: TaskRun) -> None:

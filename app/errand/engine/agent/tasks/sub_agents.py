@@ -35,7 +35,7 @@ class Calling:
 
 
 def sub_task_id(parent: Task, call_id: str) -> str:
-    """The same for the same call, so that a resumed task finds it. Call ids may repeat in another turn."""
+    """Return the same for the same call, so that a resumed task finds it. Call ids may repeat in another turn."""
     text = f"{parent.id}\n{parent.progress.step_count}\n{call_id}"
     return f"task_{hashlib.blake2b(text.encode(errors='replace'), digest_size=12).hexdigest()}"
 
@@ -43,7 +43,7 @@ def sub_task_id(parent: Task, call_id: str) -> str:
 async def sub_agent_target(
     order: SubAgentOrder, calling: Calling, database: Database
 ) -> tuple[TaskTarget, TaskStartParams, SubAgentOrder]:
-    """The new agent, the params of its task, and the order with the tools that it gets.
+    """Return the new agent, the params of its task, and the order with the tools that it gets.
 
     Raises `NotFound` for an unknown personality, `InvalidParams` for an unknown tool, `ConfigurationError` if the
     caller has none of the ordered tools.
@@ -92,7 +92,7 @@ async def sub_agent_target(
 
 
 def as_sub_task(task: Task, order: SubAgentOrder, calling: Calling) -> Task:
-    """The record of the sub-agent's task."""
+    """Return the record of the sub-agent's task."""
     parent, limits = calling.parent, calling.limits
     return replace_fields(
         task,
@@ -114,7 +114,7 @@ def as_sub_task(task: Task, order: SubAgentOrder, calling: Calling) -> Task:
 
 
 def with_sub_agent_prompt(task: Task, personality: Personality) -> Personality:
-    """The personality of a sub-agent, told that it works for another agent."""
+    """Return the personality of a sub-agent, told that it works for another agent."""
     if task.origin.parent_id is None:
         return personality
     own = personality.system_prompt or prompt_text("assistant")

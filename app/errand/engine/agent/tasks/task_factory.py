@@ -206,7 +206,7 @@ class TaskStarter:
     async def _open_turn(
         self, task: Task, path: tuple[Node, ...], kept: tuple[str, ...], participants: Participants
     ) -> InterruptedTurn | None:
-        """The interrupted turn, if its reply is stored. Asks of that turn are repeated only if unanswered."""
+        """Return the interrupted turn, if its reply is stored. Asks of that turn are repeated only if unanswered."""
         at = last_reply(path, task.id)
         if at is None:
             return None
@@ -235,7 +235,7 @@ class TaskStarter:
         return replace_fields(task, working_dir=last[0].progress.working_dir)
 
     async def _todo_at(self, leaf_id: str | None, agent: Agent) -> tuple[TodoItem, ...]:
-        """The agent's to-do list at the end of its task before, if something of it is left to do."""
+        """Return the agent's to-do list at the end of its task before, if something of it is left to do."""
         node = await self._database.nodes.get(leaf_id) if leaf_id is not None else None
         if node is None or node.task_id is None:
             return ()
@@ -265,7 +265,7 @@ class TaskStarter:
 
 
 def _continuation(history: tuple[ModelMessage, ...]) -> UserMessage | None:
-    """A prompt to continue after a cut reply: models cannot continue from their own message."""
+    """Return a prompt to continue after a cut reply: models cannot continue from their own message."""
     return engine_message("resume") if history and history[-1].role == "assistant" else None
 
 
@@ -286,7 +286,7 @@ class TaskFactory:
         self._starter = TaskStarter(builder, models, changes)
 
     async def new(self, params: TaskStartParams, version: int | None, remark: NoticeData | None) -> TaskStart:
-        """A task with a message and an optional `remark`; `begin` raises `Conflict` on a version mismatch."""
+        """Return a task with a message and an optional `remark`; `begin` raises `Conflict` on a version mismatch."""
         target = replace(await find_target(params, self._database, self._paths), remark=remark)
 
         async def begin(agent: Agent) -> StartedTask:
@@ -297,7 +297,7 @@ class TaskFactory:
         return TaskStart(target.agent, begin)
 
     async def after_chat(self, chat: Task, params: TaskSetModeParams) -> TaskStart:
-        """A task after a chat. Its message is from the engine: the user only chose the mode."""
+        """Return a task after a chat. Its message is from the engine: the user only chose the mode."""
         start = await task_after_chat(chat, params, self._database)
         target = replace(await find_target(start, self._database, self._paths), author="engine")
         return TaskStart(target.agent, lambda agent: self._starter.new(start, target, agent, is_again=True))
@@ -320,12 +320,12 @@ class TaskFactory:
         )
 
     async def next_reply(self, task: Task, agent: Agent) -> TaskStart:
-        """The next speaker's task in a round."""
+        """Return the next speaker's task in a round."""
         target, params = await next_reply(task, agent, self._database)
         return TaskStart(agent, lambda agent: self._starter.without_message(params, target, agent, follows=task.id))
 
     async def sub_agent(self, order: SubAgentOrder, calling: Calling) -> TaskStart:
-        """The task of a sub-agent. Raises `NotFound` or `InvalidParams` for a wrong order."""
+        """Return the task of a sub-agent. Raises `NotFound` or `InvalidParams` for a wrong order."""
         target, params, allowed_order = await sub_agent_target(order, calling, self._database)
         return TaskStart(
             target.agent, lambda agent: self._starter.sub_agent(params, target, agent, allowed_order, calling)

@@ -56,7 +56,7 @@ class TaskTarget:
 
 
 async def find_target(params: TaskStartParams, database: Database, paths: Paths) -> TaskTarget:
-    """The target named in `params`, or a new conversation with a new agent. Nothing is stored yet."""
+    """Return the target named in `params`, or a new conversation with a new agent. Nothing is stored yet."""
     is_new, choose = params.conversation_id is None, _unchanged
     if params.conversation_id is None:
         conversation = await _new_conversation(params, paths, database.redact)
@@ -72,7 +72,10 @@ async def find_target(params: TaskStartParams, database: Database, paths: Paths)
 
 
 async def with_personality(agent: Agent, personality: Personality, database: Database) -> Agent:
-    """The agent with this personality, its name and colour if it changes. Stored with the agent's next update."""
+    """Return the agent with this personality, its name and colour if it changes.
+
+    Stored with the agent's next update.
+    """
     if agent.personality_id == personality.id:
         return agent
     others = [other.name for other in await database.agents.list(agent.conversation_id) if other.id != agent.id]
@@ -81,7 +84,7 @@ async def with_personality(agent: Agent, personality: Personality, database: Dat
 
 
 async def personality_of(asked_for: str | None, agent: Agent, database: Database) -> Personality:
-    """The requested personality, or the agent's; falls back to the built-in assistant if that was deleted."""
+    """Return the requested personality, or the agent's; falls back to the built-in assistant if that was deleted."""
     personality = await database.personalities.get(asked_for or agent.personality_id)
     if personality is None and asked_for is None:
         personality = await database.personalities.get(ASSISTANT.id)
@@ -145,17 +148,17 @@ async def _new_conversation(params: TaskStartParams, paths: Paths, redact: Calla
 
 
 async def workspace_folder(given: str) -> Path:
-    """The real path of a workspace chosen by the user. Raises `InvalidParams` if it is not a folder."""
+    """Return the real path of a workspace chosen by the user. Raises `InvalidParams` if it is not a folder."""
     return await in_workspace(Path(given), lambda: _real_folder(given))
 
 
 def with_workspace(conversation: Conversation, folder: Path) -> Conversation:
-    """The conversation with a folder chosen by the user, resolved by `workspace_folder`."""
+    """Return the conversation with a folder chosen by the user, resolved by `workspace_folder`."""
     return msgspec.structs.replace(conversation, workspace=str(folder), proposed_workspace="")
 
 
 async def new_conversation(title: str, workspace: str | None, paths: Paths) -> Conversation:
-    """A conversation that is not stored yet. It uses `workspace`, or a new folder."""
+    """Return a conversation that is not stored yet. It uses `workspace`, or a new folder."""
     now = datetime.now(UTC)
     conversation_id = new_id("conv")
     folder = await workspace_folder(workspace) if workspace else paths.workspaces / conversation_id
@@ -186,7 +189,7 @@ async def _agent(params: TaskStartParams, conversation: Conversation, database: 
 async def _addressed_agent(
     prompt: str, conversation: Conversation, agents: tuple[Agent, ...], database: Database
 ) -> Agent:
-    """The agent that a message addresses. Side-branch agents take no turns."""
+    """Return the agent that a message addresses. Side-branch agents take no turns."""
     taking = tuple(agent for agent in agents if agent.beside is None) or agents
     if len(taking) == 1:
         return taking[0]

@@ -117,7 +117,7 @@ class ConversationTitles:
             await self._log.flush()
 
     async def _ask(self, name: str, found: _Unnamed, ended: Task) -> str:
-        """The title; empty if the model gave none."""
+        """Return the title; empty if the model gave none."""
         model = self._models.open_alone(name)
         redact = self._database.redact
         outline = f"# First message\n\n{shorten(redact(found.prompt), _MAX_PROMPT_LENGTH)}"
@@ -161,7 +161,7 @@ class ConversationTitles:
 
 
 def _title_in(reply: str, redact: Callable[[str], str]) -> str:
-    """The first line with words, without quotes, markup and full stop; empty if that is no title."""
+    """Return the first line with words, without quotes, markup and full stop; empty if that is no title."""
     lines = (" ".join(line.split()).lstrip(_BEFORE).rstrip(_AFTER) for line in reply.splitlines())
     line = next((line for line in lines if any(map(str.isalnum, line))), "")
     return title_of(line, redact) if line else ""

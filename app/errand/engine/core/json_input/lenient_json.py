@@ -64,7 +64,7 @@ def _strict(text: str) -> JsonValue:
 
 
 def _objects(text: str, levels: int) -> list[JsonObject] | None:
-    """The objects of a text that consists of nothing else, also of texts and lists that hold only an object."""
+    """Return the objects of a text that consists of nothing else, also of texts and lists that hold only an object."""
     values = _values(text)
     objects: list[JsonObject] = []
     for value in values or ():
@@ -90,7 +90,7 @@ def _objects_of(value: JsonValue, levels: int) -> list[JsonObject] | None:
 
 
 def _values(text: str) -> list[JsonValue] | None:
-    """The values of a text, with only filler between them; None if anything else is there."""
+    """Return the values of a text, with only filler between them; None if anything else is there."""
     values: list[JsonValue] = []
     at = _after(_FILLER, text, 0)
     while at < len(text):
@@ -128,7 +128,7 @@ def _restarted_object(text: str) -> JsonObject | None:
 
 
 def _are_beginnings(text: str, starts: list[int], last: str) -> bool:
-    """True if the text up to the last start can be divided at `starts` into beginnings of `last`."""
+    """Return True if the text up to the last start can be divided at `starts` into beginnings of `last`."""
     reachable = {0}
     for index, start in enumerate(starts[1:], 1):
         if any(begin in reachable and last.startswith(text[begin:start]) for begin in starts[:index]):

@@ -33,7 +33,7 @@ class ProviderDirectory:
         return next((row for row in self.own() if row.name == name), None) or find(name)
 
     def kind_of(self, provider: Provider) -> str:
-        """The kind it was added as; its own name if it is one of the catalog."""
+        """Return the kind it was added as; its own name if it is one of the catalog."""
         added = (server.kind for server in self._settings().model_servers if server.id == provider.name)
         return next(added, provider.name)
 

@@ -37,7 +37,7 @@ def judge_files(access: Access, layout: FolderLayout) -> Finding:
 
 
 def is_edit(access: Access, finding: Finding) -> bool:
-    """True for a change of ordinary files in the workspace that a person can see in full.
+    """Return True for a change of ordinary files in the workspace that a person can see in full.
 
     A change that cannot be shown is left to a person: nobody could review it afterwards either.
     """
@@ -54,7 +54,7 @@ def exact_call(access: Access, finding: Finding) -> GrantedCall | None:
 
 
 def denied_folder(access: Access, denied: Iterable[GrantedCall]) -> str | None:
-    """A folder of a deny rule that the call reads or writes; searching above one reads it."""
+    """Return a folder of a deny rule that the call reads or writes; searching above one reads it."""
     for call in denied:
         if call.folder is None:
             continue
@@ -69,7 +69,7 @@ def denied_folder(access: Access, denied: Iterable[GrantedCall]) -> str | None:
 
 
 def _below_workspace(name: str, layout: FolderLayout) -> str:
-    """The part that a call chooses: the folder of the workspace is the person's choice."""
+    """Return the part that a call chooses: the folder of the workspace is the person's choice."""
     root = next((root for root in layout.roots if layout.is_inside(name, root)), "")
     return name[len(root) :].removeprefix("/")
 

@@ -72,7 +72,7 @@ class FolderLayout:
         return next((folder for folder in self.closed_folders if self.is_inside(path, folder)), None)
 
     def holds_closed(self, path: str) -> bool:
-        """True for a folder above a closed one, such as the home directory."""
+        """Return True for a folder above a closed one, such as the home directory."""
         return any(self.is_inside(folder, path) for folder in self.closed_folders)
 
     def in_workspace(self, path: str) -> bool:

@@ -77,12 +77,12 @@ def judge_operand(
 
 
 def _normal(path: str) -> str:
-    """The path without `.` and `..`; two slashes at its beginning are one on all systems that we know."""
+    """Return the path without `.` and `..`; two slashes at its beginning are one on all systems that we know."""
     return "/" + os.path.normpath(path).lstrip("/") if path.startswith("/") else os.path.normpath(path)
 
 
 def _open_files_on_the_way(named: str, real: str) -> tuple[str, ...]:
-    """The open files by which a link leads elsewhere: they are open by their own names alone."""
+    """Return the open files by which a link leads elsewhere: they are open by their own names alone."""
     steps: list[str] = []
     while named != real and len(steps) < _MAX_LINKS:
         try:

@@ -213,5 +213,5 @@ def git_call(words: Sequence[str]) -> GitCall:
 
 
 def subcommand(words: Sequence[str]) -> tuple[str, ...]:
-    """The program's words with git's global options taken out, for comparing with rules."""
+    """Return the program's words with git's global options taken out, for comparing with rules."""
     return ("git", *git_call(words[1:]).argv) if words and words[0] == "git" else tuple(words)

@@ -23,7 +23,10 @@ _SHIMS = frozenset(("shims", ".volta", ".asdf", ".pyenv", ".rbenv", ".nodenv", "
 
 
 def find_program(name: str, layout: FolderLayout, path: str) -> str | None:
-    """The absolute path of a program; `path` is the PATH of the user. None if it is in no folder to be trusted."""
+    """Return the absolute path of a program; `path` is the PATH of the user.
+
+    None if it is in no folder to be trusted.
+    """
     if executable := shutil.which(name, path=SYSTEM_PATH):
         return executable
     for folder in _trusted_folders(path, layout):
@@ -41,7 +44,7 @@ def _trusted_folders(path: str, layout: FolderLayout) -> tuple[str, ...]:
 
 
 def _is_trusted_folder(folder: str, layout: FolderLayout) -> bool:
-    """True if neither tools nor other users can put a program there: the folder, and all folders above it."""
+    """Return True if neither tools nor other users can put a program there: the folder, and all folders above it."""
     real = real_path(folder)
     if real in _SYSTEM:
         return True

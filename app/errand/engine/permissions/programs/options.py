@@ -82,7 +82,7 @@ class Program:
         return {name: f"{mark}{rest}" for name, mark, rest in (flag.partition("=") for flag in self.long.split())}
 
     def usage(self, words: Sequence[str]) -> Usage:
-        """The parts of the words after the program's name. Raises `UnknownFlag`."""
+        """Return the parts of the words after the program's name. Raises `UnknownFlag`."""
         usage = self.read(words) if self.read else self._read(words)
         usage.takes_folders = self.takes_folders
         if self.requires and usage.flags.keys().isdisjoint(self.requires.split()):
@@ -175,7 +175,7 @@ def _with_revisions(operands: Sequence[str]) -> list[str]:
 
 
 def _value(rest: list[str], flag: str) -> str:
-    """The next word; it may not look like a flag, which a program could take it for."""
+    """Return the next word; it may not look like a flag, which a program could take it for."""
     if not rest or (rest[-1].startswith("-") and len(rest[-1]) > 1 and not _NUMBER.fullmatch(rest[-1])):
         raise UnknownFlag(f"{flag} has no plain value")
     return rest.pop()

@@ -95,7 +95,7 @@ _ELSE = {
 
 
 def proposed_prefix(words: tuple[str, ...]) -> tuple[str, ...]:
-    """The beginning that a person may allow, empty if none is offered."""
+    """Return the beginning that a person may allow, empty if none is offered."""
     length = _length(words)
     prefix = words[:length]
     return prefix if length and can_be_prefix(prefix) else ()
@@ -110,7 +110,7 @@ def other_call(prefix: tuple[str, ...]) -> str:
 
 
 def other_command(prefix: tuple[str, ...]) -> tuple[str, ...]:
-    """A command of the same program that does not begin so; empty for a program alone."""
+    """Return a command of the same program that does not begin so; empty for a program alone."""
     if len(inner_words(prefix)) == 1:
         return ()
     if is_interpreter(program_name(prefix[0])) and len(prefix) == 2:

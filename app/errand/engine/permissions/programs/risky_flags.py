@@ -131,12 +131,12 @@ class _Row:
 
 
 def risky_flags_of(words: tuple[str, ...]) -> tuple[str, ...]:
-    """The flags of a program for which a remembered permission does not hold."""
+    """Return the flags of a program for which a remembered permission does not hold."""
     return tuple(flag for flag in _text(_name(words)).split() if flag[0] not in "+@" and flag != "--")
 
 
 def risky_flag(words: tuple[str, ...], subcommand: str = "") -> str | None:
-    """A flag, or another word, for which a remembered permission does not hold. `subcommand` is that of git."""
+    """Return a flag, or another word, for which a remembered permission does not hold. `subcommand` is that of git."""
     name = _name(words)
     row, everywhere = _row(_text(name)), _row(_EVERYWHERE)
     if subcommand:

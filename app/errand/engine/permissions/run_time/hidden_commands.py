@@ -385,7 +385,7 @@ def _output_of(source: ScannedCommand) -> str:
 
 
 def _unquoted(value: str) -> str:
-    """The text of an assigned value without its quotes."""
+    """Return the text of an assigned value without its quotes."""
     scanned = scan(f"x {value}", {})
     arguments = scanned[0].argv[1:] if len(scanned) == 1 else []
     return arguments[0] if len(arguments) == 1 else value

@@ -67,7 +67,7 @@ def mark_line(line: str, inherited: Mapping[str, str]) -> MarkedLine:
 
 
 def _constants(line: str) -> Iterator[tuple[str, str]]:
-    """The variables that the line sets at its beginning, to a plain word, and changes nowhere else."""
+    """Yield the variables that the line sets at its beginning, to a plain word, and changes nowhere else."""
     end = 0
     names: set[str] = set()
     while len(line) <= MAX_LINE_BYTES and len(names) < _MAX_CONSTANTS and (assignment := _CONSTANT.match(line, end)):

@@ -15,7 +15,7 @@ _MAX_MATCHES, _MAX_ENTRIES = 300, 5_000
 
 
 def expanded(command: PlainCommand, folder: str, loop_words: Sequence[str]) -> list[tuple[str, ...]]:
-    """The words of the command, once for each value of its loop; raises `NotPlain` if they cannot be known.
+    """Return the words of the command, once for each value of its loop; raises `NotPlain` if they cannot be known.
 
     `loop_words` are all words of the loop: each value must name a file, alone or in one of them.
     """
@@ -46,7 +46,7 @@ def _with_value(word: str, value: str) -> str:
 
 
 def start_of(pattern: str) -> str:
-    """The folder in which a pattern begins to match."""
+    """Return the folder in which a pattern begins to match."""
     start = _GLOB.split(pattern, maxsplit=1)[0]
     return start[: start.rfind("/") + 1] or "."
 

@@ -121,7 +121,7 @@ def check_text(line: str) -> None:
 
 
 def parse(line: str, home: str) -> tuple[PlainCommand, ...]:
-    """The commands of a line that passed `check_text`; raises `NotPlain`."""
+    """Return the commands of a line that passed `check_text`; raises `NotPlain`."""
     plain = (_WITH_VARIABLES if _HAS_VARIABLES.search(line) else _PLAIN_TEXT).match(line)
     assert plain is not None
     if plain.end() < len(line):
@@ -298,7 +298,7 @@ class _Reader:
         return word
 
     def _word(self, node: SyntaxNode) -> tuple[str, bool]:
-        """A word as the program gets it, with marks for variables, and whether it is a file pattern."""
+        """Return a word as the program gets it, with marks for variables, and whether it is a file pattern."""
         assert node.text is not None
         text, waiting = node.text, [node]
         variables: list[tuple[int, int, str]] = []
@@ -326,7 +326,7 @@ class _Reader:
 
 
 def unquote(text: str, home: str) -> tuple[str, bool]:
-    """A word as the program gets it, and whether it is a file pattern.
+    """Return a word as the program gets it, and whether it is a file pattern.
 
     Raises `NotPlain` if the shell would expand anything but that and a leading `~/`.
     """

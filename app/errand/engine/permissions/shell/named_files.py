@@ -86,7 +86,7 @@ def _of_command(command: FoundCommand, folder: str, home: str, passes_names: boo
 
 
 def _texts(word: str) -> set[str]:
-    """The word, and what stands behind a flag in it."""
+    """Return the word, and what stands behind a flag in it."""
     value = word.partition("=")[2]
     if word.startswith("-"):
         return {value, "" if word.startswith("--") else word[2:]} - {""}
@@ -104,7 +104,7 @@ def _paths(text: str, folder: str, home: str, *, with_content: bool) -> Iterator
 
 
 def _matches(pattern: str) -> Iterable[str]:
-    """The files that match a pattern in the last part of a path, as far as a short look finds them."""
+    """Return the files that match a pattern in the last part of a path, as far as a short look finds them."""
     parent, name = os.path.split(pattern)
     if _PATTERN.search(parent):
         return ()
@@ -119,7 +119,7 @@ def _matches(pattern: str) -> Iterable[str]:
 
 
 def _of_diffs(commands: Iterable[FoundCommand], line: str, folder: str) -> Iterator[NamedPath]:
-    """The files that a diff names, in the line itself or in a file that `patch` or `git apply` gets."""
+    """Yield the files that a diff names, in the line itself or in a file that `patch` or `git apply` gets."""
     for command in commands:
         if command.program != "patch" and not (command.program == "git" and {"apply", "am"} & set(command.argv)):
             continue

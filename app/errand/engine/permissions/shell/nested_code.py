@@ -89,7 +89,10 @@ class FoundCommands:
 
 
 def find_commands(line: str, home: str, folder: str, wanted: Callable[[str], bool]) -> FoundCommands:
-    """Every command of the line. Behind a wrapper only `wanted` programs are found, each where it stands first."""
+    """Return every command of the line.
+
+    Behind a wrapper only `wanted` programs are found, each where it stands first.
+    """
     return _Finder(home, wanted).find(line, folder)
 
 
@@ -133,7 +136,7 @@ class _Finder:
                 folder = _joined(folder, operands[0] if operands else "~", self._home)
 
     def _unwrapped(self, command: ScannedCommand) -> Iterator[list[str]]:
-        """The command, and behind a wrapper every wanted program, where it stands first."""
+        """Yield the command, and behind a wrapper every wanted program, where it stands first."""
         argv = command.argv
         yield argv
         if command.program not in WRAPPERS and command.program != "eval":
@@ -173,7 +176,7 @@ def runs_code(words: Iterable[str], *, leading: bool = False) -> bool:
 
 
 def _code_of(one: FoundCommand, command: ScannedCommand) -> Iterator[str]:
-    """The texts that this command would run as shell code."""
+    """Yield the texts that this command would run as shell code."""
     program, arguments = one.program, one.argv[1:]
     if program == "eval":
         rest = iter(arguments)
@@ -222,7 +225,7 @@ def _text_of(source: ScannedCommand) -> str:
 
 
 def _changed_folder(words: Sequence[str], folder: str, home: str) -> str:
-    """The folder to which a wrapper moves with `env -C /` or `sudo --chdir=/`."""
+    """Return the folder to which a wrapper moves with `env -C /` or `sudo --chdir=/`."""
     for at, word in enumerate(words):
         name, is_attached, value = word.partition("=")
         if name in _FOLDER_FLAGS:

@@ -56,7 +56,7 @@ def program_name(word: str) -> str:
 
 
 def scan(line: str, variables: Mapping[str, str]) -> list[ScannedCommand]:
-    """All simple commands of the line in order, those in substitutions and compound commands included."""
+    """Return all simple commands of the line in order, those in substitutions and compound commands included."""
     return _Scanner(line, dict(variables)).run()
 
 
@@ -338,7 +338,7 @@ def _unescaped(found: re.Match[str]) -> str:
 
 
 def _expanded(word: str) -> list[str]:
-    """The words of a brace expansion; the word itself if there is none, or there are too many."""
+    """Return the words of a brace expansion; the word itself if there is none, or there are too many."""
     expansions = [word]
     while len(expansions) < _MAX_BRACES:
         brace = next(

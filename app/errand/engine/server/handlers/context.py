@@ -68,14 +68,14 @@ async def explain(services: Services, session: ClientSession, params: ContextExp
 
 
 def _used(sent: SentTurn) -> int:
-    """The provider's count, else an estimate by length: a retried turn was sent more than once."""
+    """Return the provider's count, else an estimate by length: a retried turn was sent more than once."""
     if sent.estimated:
         return sum(part.characters for part in sent.parts) // CHARACTERS_A_TOKEN
     return sent.input_tokens or 0
 
 
 def shares(parts: tuple[PartSize, ...], used: int) -> tuple[ContextShare, ...]:
-    """The counted tokens, divided in proportion to characters; the shares add up to the total."""
+    """Return the counted tokens, divided in proportion to characters; the shares add up to the total."""
     tokens = _divided(used, [part.characters for part in parts])
     return tuple(
         ContextShare(part=part.part, tokens=share, items=part.items) for part, share in zip(parts, tokens, strict=True)
@@ -83,7 +83,7 @@ def shares(parts: tuple[PartSize, ...], used: int) -> tuple[ContextShare, ...]:
 
 
 def prompt_shares(parts: tuple[PromptPart, ...], used: int) -> tuple[PromptShare, ...]:
-    """The same for the non-empty parts of a system prompt."""
+    """Return the same for the non-empty parts of a system prompt."""
     filled = [part for part in parts if part.text]
     tokens = _divided(used, [len(part.text) for part in filled])
     return tuple(

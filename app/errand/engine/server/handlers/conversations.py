@@ -187,7 +187,7 @@ async def _check_node(services: Services, conversation_id: str, node_id: str) ->
 
 
 async def _head(services: Services, params: ConversationNodesParams) -> str | None:
-    """The head of the named agent, else of the first one; in a tree without agents the newest node."""
+    """Return the head of the named agent, else of the first one; in a tree without agents the newest node."""
     agents = await services.database.agents.list(params.conversation_id)
     if params.agent_id is not None:
         named = next((agent for agent in agents if agent.id == params.agent_id), None)

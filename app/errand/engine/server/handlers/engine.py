@@ -47,7 +47,7 @@ SnapshotReason: TypeAlias = Literal["fresh", "out_of_range", "wrong_epoch"]
 
 
 def memory_bytes() -> int:
-    """The proportional set size if the system provides it, else the resident set size."""
+    """Return the proportional set size if the system provides it, else the resident set size."""
     try:
         lines = _ROLLUP.read_text(encoding="ascii").splitlines()
     except OSError:

@@ -100,7 +100,10 @@ def _outputs(finished: ExecutionEnd, outputs: Path) -> tuple[ExecutionOutput, ..
 
 
 def _files(finished: ExecutionEnd, outputs: Path) -> dict[OutputName, Path]:
-    """The existing files of long streams. Only files in the task's folder: an imported record may name any path."""
+    """Return the existing files of long streams.
+
+    Only files in the task's folder: an imported record may name any path.
+    """
     folder = outputs / finished.task_id
     stored = {file.name: file for file in folder.iterdir()} if folder.parent == outputs and folder.is_dir() else {}
     files: dict[OutputName, Path] = {}

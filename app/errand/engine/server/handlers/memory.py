@@ -136,7 +136,7 @@ async def unpin(services: Services, session: ClientSession, params: MemoryUnpinP
 
 
 def _real_folder(given: str) -> str:
-    """The real path of a folder. Blocking: call it in a thread."""
+    """Return the real path of a folder. Blocking: call it in a thread."""
     folder = Path(given)
     try:
         is_folder = folder.is_absolute() and folder.is_dir()
@@ -151,7 +151,7 @@ def _real_folder(given: str) -> str:
 
 
 async def _conversation(services: Services, conversation_id: str, node_id: str) -> str:
-    """The conversation where the fact was said. Raises `NotFound` for what is not there."""
+    """Return the conversation where the fact was said. Raises `NotFound` for what is not there."""
     if node_id:
         node = await services.database.nodes.get(node_id)
         if node is None or conversation_id not in ("", node.conversation_id):

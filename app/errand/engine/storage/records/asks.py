@@ -38,7 +38,7 @@ class AskStore:
         return await self._reader.struct(_ONE, Ask, {"id": ask_id})
 
     async def waiting(self, task_ids: Sequence[str] | None = None) -> tuple[Ask, ...]:
-        """All pending asks, or those of some tasks, oldest first."""
+        """Return all pending asks, or those of some tasks, oldest first."""
         waiting_asks = await self._reader.structs(_WAITING, Ask)
         return waiting_asks if task_ids is None else tuple(ask for ask in waiting_asks if ask.task_id in task_ids)
 

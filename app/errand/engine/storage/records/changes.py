@@ -50,7 +50,7 @@ class ChangeStore:
         self._reader = reader
 
     async def of_files(self, task_id: str) -> tuple[Change, ...]:
-        """All changes, by any task, of the files that a task changed; without those that failed."""
+        """Return all changes, by any task, of the files that a task changed; without those that failed."""
         file_changes = await self._reader.structs(_OF_FILES, Change, {"task_id": task_id})
         return tuple(change for change in file_changes if not change.failed)
 
@@ -58,16 +58,16 @@ class ChangeStore:
         return bool(await self._reader.rows(_EXISTS, {"change_id": change_id}))
 
     async def task_ids(self, conversation_id: str) -> frozenset[str]:
-        """The tasks of a conversation that changed files."""
+        """Return the tasks of a conversation that changed files."""
         rows = await self._reader.rows(_TASKS, {"conversation_id": conversation_id})
         return frozenset(row.task_id for row in rows)
 
     async def contents(self, since: datetime) -> frozenset[str]:
-        """The contents that changes since then name."""
+        """Return the contents that changes since then name."""
         rows = await self._reader.rows(_CONTENTS, {"since": to_text(since)})
         return frozenset(row.content for row in rows) - {NOTHING, FOLDER, UNKEPT}
 
     async def contents_of(self, conversation_id: str) -> frozenset[str]:
-        """The contents that changes of a conversation name."""
+        """Return the contents that changes of a conversation name."""
         rows = await self._reader.rows(_CONTENTS_OF, {"conversation_id": conversation_id})
         return frozenset(row.content for row in rows) - {NOTHING, FOLDER, UNKEPT}

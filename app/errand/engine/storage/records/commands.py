@@ -58,6 +58,6 @@ class CommandStore:
         self._reader = reader
 
     async def answered(self, client_id: str, command_id: str) -> AnsweredCommand | None:
-        """The stored result; None for a command not seen yet."""
+        """Return the stored result; None for a command not seen yet."""
         rows = await self._reader.rows(_ANSWERED, {"client_id": client_id, "command_id": command_id})
         return AnsweredCommand(rows[0].method, rows[0].result) if rows else None

@@ -91,7 +91,10 @@ class TreeStore:
         self._reader = reader
 
     async def forks(self, page: Sequence[Node]) -> tuple[Fork, ...]:
-        """The forks at a page's nodes with siblings, and after its last node. The cost depends only on the page."""
+        """Return the forks at a page's nodes with siblings, and after its last node.
+
+        The cost depends only on the page.
+        """
         if not page:
             return ()
         last = page[-1].id
@@ -110,7 +113,7 @@ class TreeStore:
         )
 
     async def newest_leaf(self, node_id: str) -> str:
-        """The newest node below a node; the node itself if it has no children."""
+        """Return the newest node below a node; the node itself if it has no children."""
         rows = await self._reader.rows(_NEWEST_BELOW, {"id": node_id})
         return rows[0].id if rows else node_id
 
@@ -182,14 +185,17 @@ def _found(row: Sequence[Any], redact: Callable[[str], str]) -> FoundNode:
 
 
 def first_words(body: str, redact: Callable[[str], str]) -> str:
-    """The beginning of a stored node in one line: its first text, else its tool calls or results. Keys are redacted."""
+    """Return the beginning of a stored node in one line: its first text, else its tool calls or results.
+
+    Keys are redacted.
+    """
     blocks = from_json(body, _NodeOutline).blocks
     as_text = (msgspec.structs.replace(block, type="text") if block.type == "toolResult" else block for block in blocks)
     return _beginning(as_text, redact)
 
 
 def _beginning(blocks: Iterable[_Block], redact: Callable[[str], str]) -> str:
-    """The first text, else the names of the called tools."""
+    """Return the first text, else the names of the called tools."""
     calls: list[str] = []
     for block in blocks:
         if block.type == "toolCall":

@@ -41,13 +41,16 @@ def save(conversation: Conversation) -> Write:
 async def conversations_read(
     reader: Reader, statement: Executable, parameters: Mapping[str, Value] | None = None
 ) -> tuple[Conversation, ...]:
-    """The conversations in the statement's first column. Titles are the beginnings of messages: keys are redacted."""
+    """Return the conversations in the statement's first column.
+
+    Titles are the beginnings of messages: keys are redacted.
+    """
     stored = await reader.structs(statement, Conversation, parameters)
     return tuple(with_redacted_title(conversation, reader.redact) for conversation in stored)
 
 
 def with_redacted_title(conversation: Conversation, redact: Callable[[str], str]) -> Conversation:
-    """The conversation without keys in its title."""
+    """Return the conversation without keys in its title."""
     title = redact(conversation.title)
     return conversation if title == conversation.title else msgspec.structs.replace(conversation, title=title)
 
@@ -66,7 +69,7 @@ class ConversationStore:
         return await conversations_read(self._reader, query) if conversation_ids else ()
 
     async def changes(self) -> list[tuple[str, datetime]]:
-        """The ids of all conversations, and when each was changed."""
+        """Return the ids of all conversations, and when each was changed."""
         query = select(conversations.c.id, conversations.c.updated_at).where(_IS_WHOLE)
         return [(row.id, datetime.fromisoformat(row.updated_at)) for row in await self._reader.rows(query)]
 

@@ -69,22 +69,22 @@ class EventStore:
         return tuple(self._with_redacted_title(record) for record in records)
 
     def _with_redacted_title(self, record: LogRecord) -> LogRecord:
-        """The record as other records of conversations are read."""
+        """Return the record as other records of conversations are read."""
         if not isinstance(record.event, ConversationUpdate):
             return record
         conversation = with_redacted_title(record.event.conversation, self._reader.redact)
         return msgspec.structs.replace(record, event=ConversationUpdate(conversation=conversation))
 
     async def of_fact(self, fact_id: str) -> tuple[int, ...]:
-        """The numbers of the events with states of a fact. Reads the whole log, which may take 0.1 s."""
+        """Return the numbers of the events with states of a fact. Reads the whole log, which may take 0.1 s."""
         rows = await self._reader.rows(_OF_FACT, {"fact": f'%"id":"{fact_id.replace("_", "/_")}"%'})
         return tuple(row.sequence for row in rows)
 
     async def bounds(self) -> tuple[int, int]:
-        """The oldest and the newest stored sequence number; (0, 0) without events."""
+        """Return the oldest and the newest stored sequence number; (0, 0) without events."""
         (row,) = await self._reader.rows(_RANGE)
         return row.oldest or 0, row.newest or 0
 
     async def head(self) -> int:
-        """The newest sequence number, 0 before the first event."""
+        """Return the newest sequence number, 0 before the first event."""
         return (await self.bounds())[1]

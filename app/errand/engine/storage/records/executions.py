@@ -77,7 +77,7 @@ class StoredExecution:
 
 
 def started(row: ExecutionStart) -> Write:
-    """The intent: put and flushed before the tool runs."""
+    """Return the intent: put and flushed before the tool runs."""
     return _write(row, "started")
 
 
@@ -111,7 +111,7 @@ class ExecutionStore:
         return await self._read(_OF_TASK, {"task_id": task_id})
 
     async def newest(self, most: int) -> tuple[ExecutionStart, ...]:
-        """The calls of all tasks that ran last, newest first."""
+        """Return the calls of all tasks that ran last, newest first."""
         return await self._reader.structs(_NEWEST, ExecutionStart, {"most": most})
 
     async def newest_judged(self, most: int) -> tuple[ExecutionStart, ...]:

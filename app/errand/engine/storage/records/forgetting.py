@@ -232,20 +232,20 @@ class ForgetStore:
         return tuple(read_nodes)
 
     async def tree(self, conversation_id: str) -> "NodeTree":
-        """The shape of a conversation; a parent comes before its children."""
+        """Return the shape of a conversation; a parent comes before its children."""
         rows = await self._reader.rows(_SHAPE, {"conversation_id": conversation_id})
         return NodeTree({row.id: (row.parent_id, row.role) for row in rows})
 
     async def summaries(self, conversation_id: str) -> tuple[Node, ...]:
-        """The nodes with a summary of a branch."""
+        """Return the nodes with a summary of a branch."""
         return await self._reader.structs(_SUMMARIES, Node, {"conversation_id": conversation_id})
 
     async def orders(self, conversation_id: str) -> tuple[Node, ...]:
-        """The first nodes of all branches, among them the tasks that were given to sub-agents."""
+        """Return the first nodes of all branches, among them the tasks that were given to sub-agents."""
         return await self._reader.structs(_ORDERS, Node, {"conversation_id": conversation_id})
 
     async def quoting(self) -> AsyncIterator[Node]:
-        """All nodes that quote others: what an agent was given from memory, or found there."""
+        """Yield all nodes that quote others: what an agent was given from memory, or found there."""
         after = 0
         while True:
             rows: Sequence[Row[Any]] = await self._reader.rows(_QUOTING, {"after": after})

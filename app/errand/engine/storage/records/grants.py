@@ -37,18 +37,18 @@ class GrantStore:
         return await self._reader.struct(_ONE, Grant, {"grant_id": grant_id})
 
     async def valid(self) -> tuple[Grant, ...]:
-        """All grants that are not revoked, those that have expired among them; without unreadable ones."""
+        """Return all grants that are not revoked, those that have expired among them; without unreadable ones."""
         return (await self._readable(_VALID))[0]
 
     async def all(self) -> tuple[Grant, ...]:
-        """The current state of each grant, including revoked ones."""
+        """Return the current state of each grant, including revoked ones."""
         return (await self._readable(_ALL))[0]
 
     async def count_unreadable(self) -> int:
         return (await self._readable(_VALID))[1]
 
     async def _readable(self, statement: Executable) -> tuple[tuple[Grant, ...], int]:
-        """The grants that can be read, and the number of the others: a broken grant covers nothing."""
+        """Return the grants that can be read, and the number of the others: a broken grant covers nothing."""
         readable_grants: list[Grant] = []
         rows = await self._reader.rows(statement)
         for row in rows:
@@ -59,5 +59,5 @@ class GrantStore:
         return tuple(readable_grants), len(rows) - len(readable_grants)
 
     async def history(self, grant_id: str) -> tuple[Grant, ...]:
-        """Every state of a grant, oldest first."""
+        """Return every state of a grant, oldest first."""
         return await self._reader.structs(_HISTORY, Grant, {"grant_id": grant_id})

@@ -15,7 +15,7 @@ _BEFORE = _newest_first.where(memory_log.c.number < bindparam("before"))
 
 
 def add(action: MemoryAction, by: str, about: str) -> Write:
-    """A line of the audit, as of now. Put it together with the change itself.
+    """Return a line of the audit, as of now. Put it together with the change itself.
 
     `about` names what was changed, by ids, counts and places: never its text, which may have to be forgotten later.
     """

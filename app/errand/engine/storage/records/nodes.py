@@ -128,7 +128,7 @@ class NodeStore:
         return branch, len(sizes) > count
 
     async def path(self, leaf_id: str) -> tuple[Node, ...]:
-        """The whole branch from the root to `leaf_id`, which forms a model's context."""
+        """Return the whole branch from the root to `leaf_id`, which forms a model's context."""
         piece, has_more = await self.branch(leaf_id, _BATCH)
         pieces = [piece]
         while has_more:
@@ -177,7 +177,7 @@ class NodeStore:
         return tuple((row.id, row.parent_id) for row in rows)
 
     async def newest(self, conversation_id: str) -> str | None:
-        """The id of the newest node in a conversation."""
+        """Return the id of the newest node in a conversation."""
         rows = await self._reader.rows(_NEWEST, {"conversation_id": conversation_id})
         return rows[0].id if rows else None
 
@@ -192,7 +192,7 @@ class NodeStore:
         return await self._reader.structs(_STREAMING, Node)
 
     async def after(self, number: int, limit: int) -> tuple[int, tuple[NumberedNode, ...], bool]:
-        """The next nodes of all conversations in order of their numbers; fewer if they are large.
+        """Return the next nodes of all conversations in order of their numbers; fewer if they are large.
 
         With the number up to which they were read, since nodes that cannot be read are passed over, and whether there
         may be more.
@@ -216,14 +216,14 @@ class NodeStore:
         return await self._numbered(is_one_of(nodes.c.id, node_ids)) if node_ids else ()
 
     async def first_numbers(self, conversation_ids: Collection[str]) -> list[int]:
-        """The lowest number of a node of each of these conversations (some hundreds at most) that has nodes."""
+        """Return the lowest number of a node of each of these conversations (some hundreds at most) that has nodes."""
         first = func.min(nodes.c.number).label("first")
         of_these = is_one_of(nodes.c.conversation_id, conversation_ids)
         query = select(first).where(of_these).group_by(nodes.c.conversation_id)
         return [row.first for row in await self._reader.rows(query)] if conversation_ids else []
 
     async def newest_up_to(self, number: int) -> tuple[int, str] | None:
-        """The number and id of the node with this number, or of the one before it."""
+        """Return the number and id of the node with this number, or of the one before it."""
         rows = await self._reader.rows(_UP_TO, {"number": number})
         return (rows[0].number, rows[0].id) if rows else None
 

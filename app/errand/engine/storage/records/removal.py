@@ -77,7 +77,7 @@ _BATCH = 20
 
 
 def _delete_newest(key: Column[str] | Column[int], of: ColumnElement[bool]) -> Delete:
-    """The newest rows of a conversation, which no row of the same table references."""
+    """Return the newest rows of a conversation, which no row of the same table references."""
     return delete(key.table).where(key.in_(select(key).where(of).order_by(key.desc()).limit(_BATCH)))
 
 
@@ -155,7 +155,7 @@ def done(conversation_id: str) -> Write:
 
 
 def _json_pattern(value: str) -> str:
-    """A LIKE pattern for JSON text with this value. Texts inside cannot match: their quotes are escaped."""
+    """Return a LIKE pattern for JSON text with this value. Texts inside cannot match: their quotes are escaped."""
     text = to_json(value)
     for special in "/%_":
         text = text.replace(special, f"/{special}")

@@ -63,7 +63,7 @@ class StorageStatsStore:
         self._reader = reader
 
     async def counts(self) -> tuple[int, int]:
-        """The number of all conversations, and of archived ones."""
+        """Return the number of all conversations, and of archived ones."""
         rows = await self._reader.rows(_COUNTS)
         counted: dict[bool, int] = {bool(row.archived): row.amount for row in rows}
         return sum(counted.values()), counted.get(True, 0)
@@ -73,7 +73,7 @@ class StorageStatsStore:
         return tuple(row.id for row in await self._reader.rows(_OLD_IDS, {"before": to_text(moment)}))
 
     async def size_before(self, moment: datetime) -> StorageSize:
-        """The total size of all conversations in `archived_before`."""
+        """Return the total size of all conversations in `archived_before`."""
         before = {"before": to_text(moment)}
         (of_nodes,) = await self._reader.rows(_NODES_OF_OLD, before)
         (of_executions,) = await self._reader.rows(_EXECUTIONS_OF_OLD, before)
@@ -89,7 +89,7 @@ class StorageStatsStore:
         return await self._reader.structs(_ORPHANS, Conversation)
 
     async def sizes(self, conversation_id: str) -> StorageSize:
-        """The size of one conversation."""
+        """Return the size of one conversation."""
         of = {"conversation_id": conversation_id}
         (of_nodes,) = await self._reader.rows(_SIZE, of)
         return StorageSize(
@@ -108,7 +108,7 @@ class StorageStatsStore:
         return tuple(row.id for row in rows)
 
     async def known_tasks(self, task_ids: Sequence[str]) -> frozenset[str]:
-        """The existing ones among up to some hundred ids."""
+        """Return the existing ones among up to some hundred ids."""
         rows = await self._reader.rows(select(tasks.c.id).where(is_one_of(tasks.c.id, task_ids)))
         return frozenset(row.id for row in rows)
 
@@ -135,7 +135,7 @@ class StorageStatsStore:
 
 
 def names_pictures(body: str) -> bool:
-    """True if a stored node or task may reference images."""
+    """Return True if a stored node or task may reference images."""
     return _IMAGE in body or _ATTACHED in body
 
 

@@ -87,12 +87,12 @@ class TaskStore:
         )
 
     async def newest(self, limit: int, conversation_id: str) -> tuple[Task, ...]:
-        """The newest tasks of a conversation, without those of sub-agents."""
+        """Return the newest tasks of a conversation, without those of sub-agents."""
         query = _ALL_OF.where(_NOT_OF_SUB_AGENTS).limit(limit)
         return await self._reader.structs(query, Task, {"conversation_id": conversation_id})
 
     async def last_of(self, agent: Agent) -> Task | None:
-        """The newest task of an agent; None also if others have had many since."""
+        """Return the newest task of an agent; None also if others have had many since."""
         if agent.called_by is None:
             recent = await self.newest(_RECENT, agent.conversation_id)
         else:
@@ -100,14 +100,14 @@ class TaskStore:
         return next((task for task in recent if task.agent_id == agent.id), None)
 
     async def of_conversation(self, conversation_id: str) -> tuple[Task, ...]:
-        """All tasks, ended or not."""
+        """Return all tasks, ended or not."""
         return await self._reader.structs(_ALL_OF, Task, {"conversation_id": conversation_id})
 
     async def children(self, parent: Task) -> tuple[Task, ...]:
-        """The tasks of the sub-agents that a task has started itself."""
+        """Return the tasks of the sub-agents that a task has started itself."""
         every = await self.of_conversation(parent.conversation_id)
         return tuple(task for task in every if task.origin.parent_id == parent.id)
 
     async def active(self) -> tuple[Task, ...]:
-        """All tasks that have not ended: running, waiting, paused or interrupted."""
+        """Return all tasks that have not ended: running, waiting, paused or interrupted."""
         return await self._reader.structs(_ACTIVE, Task)

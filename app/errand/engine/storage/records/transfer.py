@@ -77,7 +77,7 @@ class TransferStore:
         self._reader = reader
 
     async def ids(self) -> AsyncIterator[str]:
-        """The ids of all conversations, oldest first if the ids were generated here."""
+        """Yield the ids of all conversations, oldest first if the ids were generated here."""
         after = ""
         while True:
             rows = await self._reader.rows(_IDS, {"after": after})
@@ -116,7 +116,7 @@ class TransferStore:
             yield "ask", row.body
 
     async def _batches(self, statement: Executable, of: dict[str, str]) -> AsyncIterator[Row[Any]]:
-        """All rows of a paginated statement, read in batches."""
+        """Yield all rows of a paginated statement, read in batches."""
         after = 0
         while True:
             rows = await self._reader.rows(statement, {**of, "after": after})

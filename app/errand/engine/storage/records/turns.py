@@ -123,7 +123,7 @@ def number_beside_turns() -> int:
 def started(
     conversation_id: str, task_id: str, turn: int, model: str, at: datetime, context: Sequence[PartSize] = ()
 ) -> Write:
-    """The intent: put and flushed before the model call. Put again if the turn is retried."""
+    """Return the intent: put and flushed before the model call. Put again if the turn is retried."""
     return Write(
         _START,
         {
@@ -140,7 +140,7 @@ def started(
 
 
 def answered_by(task_id: str, turn: int, model: str) -> Write:
-    """A different model answered: the turn's usage counts for that model."""
+    """Return a different model answered: the turn's usage counts for that model."""
     return Write(_ANSWERED_BY, {"of_task": task_id, "of_turn": turn, "by_model": model})
 
 
@@ -180,7 +180,7 @@ class TurnStore:
         return await self._reader.structs(_PLANS, AgentPlan, {"task_id": task_id})
 
     async def sent(self, task_id: str, turn: int | None = None) -> SentTurn | None:
-        """The given turn; without one, the newest with counted input, else the newest."""
+        """Return the given turn; without one, the newest with counted input, else the newest."""
         if turn is None:
             rows = await self._reader.rows(_NEWEST_SENT, {"task_id": task_id})
         else:
@@ -207,7 +207,7 @@ class TurnStore:
         return sum(part.characters for part in parts), rows[0].input_tokens
 
     async def usages(self, task_id: str) -> tuple[Usage, ...]:
-        """The usage of each finished model call."""
+        """Return the usage of each finished model call."""
         rows = await self._reader.rows(_USAGES, {"task_id": task_id})
         return tuple(msgspec.convert(row, Usage, from_attributes=True, strict=False) for row in rows)
 

@@ -96,7 +96,7 @@ def _period(params: UsageReportParams) -> Iterator[ColumnElement[bool]]:
 
 
 def _minute(day: date) -> int:
-    """The minute at which a day starts, in UTC."""
+    """Return the minute at which a day starts, in UTC."""
     return (day - _FIRST_DAY).days * _DAY
 
 

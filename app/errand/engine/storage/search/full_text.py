@@ -48,7 +48,7 @@ class NodeIndex(Protocol):
         ...
 
     def snippet(self, row: Row[Any], words: QueryWords) -> str:
-        """The words around the first matches, which are marked."""
+        """Return the words around the first matches, which are marked."""
         ...
 
 
@@ -84,7 +84,7 @@ class FullTextSearch:
         return await self._hits.build(rows, [self._index.snippet(row, parsed) for row in rows])
 
     async def _span(self, query: SearchQuery) -> tuple[int, int]:
-        """The range of numbers of the period's days; after an import it may include nodes of other times."""
+        """Return the range of numbers of the period's days; after an import it may include nodes of other times."""
         period = period_parameters(query)
         days = {"first_day": day_of(period["after"]), "last_day": day_of(period["before"])}
         (row,) = await self._reader.rows(_BOUNDS, days)

@@ -110,14 +110,17 @@ class HitBuilder:
 
 
 def _redacted_snippet(snippet: str, redact: Callable[[str], str]) -> str:
-    """The snippet without keys. It may begin and end within a key: outer words that look like a part of one go too."""
+    """Return the snippet without keys.
+
+    It may begin and end within a key: outer words that look like a part of one go too.
+    """
     plain = snippet.replace(MARK, "").replace(UNMARK, "")
     cleaned = _CUT_WORD.sub(lambda word: REMOVED if looks_random(word[0]) else word[0], redact(plain))
     return snippet if cleaned == plain else cleaned
 
 
 def period_parameters(query: SearchQuery) -> dict[str, str]:
-    """The period in database format, from the first (inclusive) to the second (exclusive); always both."""
+    """Return the period in database format, from the first (inclusive) to the second (exclusive); always both."""
     return {
         "after": to_text(query.after) if query.after is not None else "",
         "before": to_text(query.before) if query.before is not None else "~",
@@ -125,5 +128,5 @@ def period_parameters(query: SearchQuery) -> dict[str, str]:
 
 
 def day_of(moment: str) -> str:
-    """The key of `node_days` for a moment in database format."""
+    """Return the key of `node_days` for a moment in database format."""
     return moment[:10]

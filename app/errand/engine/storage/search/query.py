@@ -114,7 +114,7 @@ def _with_moment(query: SearchQuery, name: str, value: str) -> SearchQuery:
 
 
 def _start_of_period(value: str) -> datetime | None:
-    """The start of a day, a month or a year; None for other values."""
+    """Return the start of a day, a month or a year; None for other values."""
     if (ago := _DAYS_AGO.get(value.lower())) is not None:
         day = datetime.now(UTC).astimezone() - timedelta(days=ago)
         return datetime(day.year, day.month, day.day).astimezone()

@@ -91,7 +91,7 @@ class TextVectorTitles:
 
 
 def _matches(vector: str, phrases: Sequence[str], unfinished: bool) -> tuple[str, dict[str, Value]]:
-    """A condition that all phrases occur; the last word of the last may be incomplete."""
+    """Return a condition that all phrases occur; the last word of the last may be incomplete."""
     last = len(phrases) - 1
     queries = (
         f"errand_query(:w{number}, {'true' if unfinished and number == last else 'false'})"
@@ -101,7 +101,7 @@ def _matches(vector: str, phrases: Sequence[str], unfinished: bool) -> tuple[str
 
 
 def _names(kind: str, values: Iterable[str], parameters: dict[str, Value]) -> str:
-    """A list of parameters for these values."""
+    """Return a list of parameters for these values."""
     own: dict[str, Value] = {f"{kind}{number}": value for number, value in enumerate(values)}
     parameters |= own
     return ", ".join(f":{name}" for name in own)

@@ -25,7 +25,7 @@ _FREE_BYTES = 100_000_000
 
 
 def condition_kind(why: object) -> Trouble | None:
-    """The kind of trouble; None if the change itself is at fault, so that retrying does not help."""
+    """Return the kind of trouble; None if the change itself is at fault, so that retrying does not help."""
     message = str(why)
     return next((kind for sign, kind in _KIND_BY_MESSAGE.items() if sign in message), None)
 
@@ -46,7 +46,7 @@ _KIND_BY_STATE: Mapping[str, Trouble] = {
 
 
 def trouble_of(error: SQLAlchemyError | OSError) -> Trouble | None:
-    """The same for an error of a statement or connection; an `OSError` comes from a server's socket."""
+    """Return the same for an error of a statement or connection; an `OSError` comes from a server's socket."""
     if isinstance(error, OSError):
         return "unreachable"
     if not isinstance(error, DBAPIError):
@@ -59,12 +59,12 @@ def trouble_of(error: SQLAlchemyError | OSError) -> Trouble | None:
 
 
 def refuses_value(error: SQLAlchemyError | OSError) -> bool:
-    """True if a server, or its driver, cannot take a parameter's value."""
+    """Return True if a server, or its driver, cannot take a parameter's value."""
     return isinstance(error, DBAPIError) and _state(error).startswith("22")
 
 
 def _state(error: DBAPIError) -> str:
-    """The SQLSTATE of a server's error, "" for SQLite."""
+    """Return the SQLSTATE of a server's error, "" for SQLite."""
     return str(getattr(error.orig, "sqlstate", None) or "")
 
 
@@ -110,7 +110,7 @@ def _megabytes(count: int) -> str:
 
 
 def error_text(error: SQLAlchemyError | OSError) -> str:
-    """The driver's words, or the kind of error if there are none, as for a timeout."""
+    """Return the driver's words, or the kind of error if there are none, as for a timeout."""
     cause = error.orig if isinstance(error, DBAPIError) else error
     return str(cause) or type(cause).__name__
 
@@ -127,7 +127,7 @@ def save_error_of(error: SQLAlchemyError | OSError) -> StorageError:
 
 
 def name_of(engine: AsyncEngine) -> str:
-    """The file, or the database and the host of a server."""
+    """Return the file, or the database and the host of a server."""
     url = engine.url
     hosts = url.host or url.query.get("host") or "localhost"
     host = (hosts if isinstance(hosts, str) else ", ".join(hosts)).rpartition("@")[2]  # a password may have an `@`

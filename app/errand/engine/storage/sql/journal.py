@@ -281,7 +281,7 @@ class Journal:
                     pass
 
     def _take(self) -> list[_Entry]:
-        """The next batch; a turn or a probe is always its last entry."""
+        """Return the next batch; a turn or a probe is always its last entry."""
         batch: list[_Entry] = []
         while self._entries and len(batch) < _BATCH:
             batch.append(self._entries.popleft())
@@ -421,12 +421,12 @@ class Journal:
 
 
 def _empty_change() -> Write:
-    """A different value each time: SQLite neither writes nor flushes an unchanged row."""
+    """Return a different value each time: SQLite neither writes nor flushes an unchanged row."""
     return Write(_PROBE, {"name": "probe", "value": str(time.time_ns())})
 
 
 def _has_failed(change: JournalChange) -> bool:
-    """True if a change it depends on has failed."""
+    """Return True if a change it depends on has failed."""
     if change.after is not None and change.after.failure is not None:
         change.failure = change.after.failure
     return change.failure is not None

@@ -28,7 +28,7 @@ def cursor_at(moment: str, row_id: str) -> str:
 
 
 def parse_cursor(cursor: str) -> tuple[str, str]:
-    """The moment and the id. Raises `InvalidParams` for an invalid cursor."""
+    """Return the moment and the id. Raises `InvalidParams` for an invalid cursor."""
     moment, space, row_id = cursor.partition(" ")
     if not space or not row_id:
         raise InvalidParams("cursor: not one that a page of this list gave")
@@ -100,7 +100,7 @@ class Reader:
     async def structs(
         self, statement: Executable, shape: type[T], parameters: Mapping[str, Value] | None = None
     ) -> tuple[T, ...]:
-        """The statement's first column, decoded from JSON."""
+        """Return the statement's first column, decoded from JSON."""
         return tuple(from_json(row[0], shape) for row in await self.rows(statement, parameters))
 
     async def struct(

@@ -34,7 +34,7 @@ class Write:
 
 
 def upsert(table: Table, key: Sequence[str], columns: Sequence[str] = (), *, only_if: str = "") -> Insert:
-    """An insert that changes these columns of a row that exists; without columns the row stays as it is.
+    """Return an insert that changes these columns of a row that exists; without columns the row stays as it is.
 
     `only_if`: an SQL condition on `excluded` (the new row) and the table, else the row stays too.
     """
@@ -71,7 +71,7 @@ def to_json(value: object) -> str:
 
 
 def from_json(text: str, shape: type[T]) -> T:
-    """A stored struct. Raises `StorageError` if the row was not written by this version."""
+    """Return a stored struct. Raises `StorageError` if the row was not written by this version."""
     try:
         return msgspec.json.decode(text, type=shape)
     except msgspec.DecodeError as error:

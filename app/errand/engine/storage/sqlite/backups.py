@@ -78,7 +78,7 @@ def _copy(source: Path, folder: Path, label: str, done: Callable[[int, int], Non
 
 
 def _head(file: Path) -> tuple[str, int]:
-    """The event log's epoch and its newest event: every change is an event."""
+    """Return the event log's epoch and its newest event: every change is an event."""
     with closing(database_file.open_to_read(file)) as connection:
         query = "SELECT (SELECT value FROM meta WHERE name = 'epoch'), coalesce(max(sequence), 0) FROM events"
         epoch, head = connection.execute(query).fetchone()

@@ -28,7 +28,7 @@ SHARED_SETTINGS = (
 
 
 def path_of(url: URL) -> Path:
-    """The file of a SQLite URL. Raises `ConfigurationError` for an in-memory database."""
+    """Return the file of a SQLite URL. Raises `ConfigurationError` for an in-memory database."""
     if not url.database or url.database == ":memory:":
         raise ConfigurationError(
             "The setting database_url names no file. Write sqlite+aiosqlite:////path/to/errand.db."
@@ -37,7 +37,7 @@ def path_of(url: URL) -> Path:
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """A connection for writing, in WAL mode; transactions are started explicitly."""
+    """Return a connection for writing, in WAL mode; transactions are started explicitly."""
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=256)
     try:
         for setting in (*SHARED_SETTINGS, "PRAGMA journal_mode = WAL", "PRAGMA journal_size_limit = 67108864"):

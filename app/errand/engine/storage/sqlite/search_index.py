@@ -113,10 +113,10 @@ CREATE_TITLES = (
 
 
 def facet(kind: str, name: str) -> str:
-    """The index term of a sender or a tool; must match the view."""
+    """Return the index term of a sender or a tool; must match the view."""
     return kind + name.translate({ord(mark): None for mark in "-_./:"})
 
 
 def index_word(conversation_id: str) -> str:
-    """The index term of a conversation's id; must match the view."""
+    """Return the index term of a conversation's id; must match the view."""
     return conversation_id.replace("-", "").replace("_", "")

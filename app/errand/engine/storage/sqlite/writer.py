@@ -81,6 +81,6 @@ def _prepared(write: Write) -> tuple[str, Mapping[str, Value]]:
 
 @lru_cache(maxsize=512)
 def _compiled(statement: UpdateBase, names: tuple[str, ...]) -> tuple[str, Mapping[str, Value]]:
-    """The SQL of a statement, and the values embedded in the statement."""
+    """Return the SQL of a statement, and the values embedded in the statement."""
     compiled = statement.compile(dialect=_dialect, column_keys=list(names))
     return str(compiled), {name: value for name, value in compiled.params.items() if name not in names}

@@ -63,7 +63,7 @@ def _has_driver() -> bool:
 
 
 def has_own_sandbox() -> bool:
-    """True if the browser can confine its pages itself: not as root, and only with user namespaces."""
+    """Return True if the browser can confine its pages itself: not as root, and only with user namespaces."""
     if sys.platform != "linux":
         return True
     if os.geteuid() == 0:

@@ -55,7 +55,7 @@ class BrowserProcess:
         return not self._windows
 
     async def open(self, program: Path, proxy_port: int) -> BrowserWindow:
-        """A window with nothing in common with others. Raises `ToolError` if the browser does not start."""
+        """Return a window with nothing in common with others. Raises `ToolError` if the browser does not start."""
         async with self._lock:
             try:
                 window = await self._open(program, proxy_port)
@@ -146,7 +146,7 @@ async def _start(program: Path) -> _Running:
 
 
 def _new_folder() -> Path:
-    """A folder for profiles; those of engines that were killed are removed."""
+    """Return a folder for profiles; those of engines that were killed are removed."""
     base = Path(tempfile.gettempdir())
     for old in base.glob(f"{_FOLDER}*"):
         with suppress(OSError, ValueError, IndexError):

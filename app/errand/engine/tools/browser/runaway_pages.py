@@ -56,7 +56,7 @@ async def lost_pages(pages: "Iterable[Page | Worker]") -> "list[Page | Worker]":
 
 
 async def busy_share(session: "CDPSession") -> float:
-    """The part of a second that the main thread of a page works now. Closes the session."""
+    """Return the part of a second that the main thread of a page works now. Closes the session."""
     send = session.send  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] -- a bare Dict
     async with asyncio.timeout(ANSWER_S + _MEASURED_S):
         await send("Performance.enable")

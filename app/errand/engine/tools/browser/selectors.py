@@ -38,7 +38,7 @@ def ways_to_find(named: str, *, is_field: bool) -> Iterator[tuple[Kind, str]]:
 
 
 async def located(page: "Page", selector: str, *, is_field: bool) -> "Locator | None":
-    """The first visible element for a reference of the tree, a selector or its text; None if there is none."""
+    """Return the first visible element for a reference of the tree, a selector or its text; None if there is none."""
     from playwright.async_api import Error
 
     for kind, value in ways_to_find(selector, is_field=is_field):

@@ -253,6 +253,6 @@ async def _watched(action: Callable[[BrowserWindow], Awaitable[T]], window: Brow
 
 
 def same_place(url: str, other: str) -> bool:
-    """True for two pages of one host and port."""
+    """Return True for two pages of one host and port."""
     first, second = urlsplit(url), urlsplit(other)
     return (first.scheme, first.netloc) == (second.scheme, second.netloc)

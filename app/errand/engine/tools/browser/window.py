@@ -86,7 +86,7 @@ class BrowserWindow:
                 await self._context.close()
 
     async def go_to(self, url: str, wait: Wait) -> tuple[int, str]:
-        """The HTTP status, 0 if there is none, and the proxy's word if the answer is its own."""
+        """Return the HTTP status, 0 if there is none, and the proxy's word if the answer is its own."""
         async with self._page() as page:
             first = "commit" if wait == "commit" else "domcontentloaded"
             response = await page.goto(url, wait_until=first, timeout=_LOAD_MS)
@@ -123,7 +123,7 @@ class BrowserWindow:
             return str(await element.evaluate("element => element.outerHTML", timeout=_ACTION_MS))
 
     async def tree(self) -> str:
-        """The accessibility tree as text, with a reference for each element."""
+        """Return the accessibility tree as text, with a reference for each element."""
         async with self._page() as page:
             return await page.aria_snapshot(mode="ai", timeout=_ACTION_MS)
 
@@ -177,7 +177,10 @@ class BrowserWindow:
             return Picture(data, kind, round(visible_size[0] * scale), round(visible_size[1] * scale), is_cut)
 
     async def answers(self) -> bool:
-        """True unless a script keeps a page busy without end, or its dialogs do. Raises `PageFailed` without a page."""
+        """Return True unless a script keeps a page busy without end, or its dialogs do.
+
+        Raises `PageFailed` without a page.
+        """
         return await self._answer(self._pages)
 
     async def _answer(self, pages: "Sequence[Page | Worker]") -> bool:
@@ -190,7 +193,7 @@ class BrowserWindow:
         return True
 
     async def is_at_rest(self) -> bool:
-        """True unless a page or a worker is busy although nothing is asked of it."""
+        """Return True unless a page or a worker is busy although nothing is asked of it."""
         workers = [worker for page in self._pages for worker in page.workers]
         if self.fault or not await self._answer([*self._pages, *workers]):
             return False
@@ -290,7 +293,7 @@ class BrowserWindow:
 
 
 async def _captured(session: "CDPSession", options: JsonObject) -> str:
-    """A picture of the page, in base64."""
+    """Return a picture of the page, in base64."""
     send = session.send  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] -- a bare Dict
     return str((await send("Page.captureScreenshot", options))["data"])  # pyright: ignore[reportUnknownArgumentType] -- a bare Dict
 

@@ -69,7 +69,7 @@ class CodeArguments(Struct, frozen=True):
 
 
 def repaired(arguments: JsonObject) -> JsonObject:
-    """The arguments with the names of fields that this tool has."""
+    """Return the arguments with the names of fields that this tool has."""
     prepared = renamed({key: value for key, value in arguments.items() if value is not None}, _OTHER_NAMES)
     if "action" not in prepared and ("edits" in prepared or {"old", "new"} <= prepared.keys()):
         prepared["action"] = "edit" if "edits" in prepared else "patch"

@@ -131,7 +131,7 @@ def _replace_loosely(text: str, old: str, new: str, name: str) -> Replacement:
 
 
 def places(text: str, old: str) -> str:
-    """The numbers of the first ten lines where `old` begins."""
+    """Return the numbers of the first ten lines where `old` begins."""
     return _line_numbers(text, spans_of(text, old))
 
 
@@ -141,7 +141,7 @@ def _line_numbers(text: str, spans: Iterable[Span]) -> str:
 
 
 def _position_hint(text: str, old: str) -> str:
-    """A hint to the probable position: the line most similar to the first line of `old` that is not blank."""
+    """Return a hint to the probable position: the line most similar to the first line of `old` that is not blank."""
     old_lines = old.split("\n")
     lead = next((index for index, line in enumerate(old_lines) if line.strip()), 0)
     lines = text.split("\n", _MAX_LINES)[:_MAX_LINES]
@@ -188,7 +188,7 @@ def diff_texts(
 
 
 def file_edit(path: str, hunks: Sequence["Hunk"], *, is_new: bool) -> FileEdit:
-    """The change of a file as data, without the parts that would make it too large."""
+    """Return the change of a file as data, without the parts that would make it too large."""
     parts: list[EditedLines] = []
     length = 0
     for hunk in hunks:
@@ -246,7 +246,7 @@ def text_hunks(before: str, after: str, lines_before: int = 0) -> list[Hunk]:
 
 
 def text_lines(text: str) -> list[str]:
-    """The lines as diffs and editors count them, with their ends: a form feed ends none."""
+    """Return the lines as diffs and editors count them, with their ends: a form feed ends none."""
     *lines, last = text.split("\n")
     return [*(f"{line}\n" for line in lines), *((last,) if last else ())]
 
@@ -257,7 +257,7 @@ def changed_ranges(old: list[str], new: list[str]) -> list[tuple[int, int, int, 
 
 
 def _range(first: int, end: int) -> str:
-    """A range as in unified diffs: from 1, and an empty range begins at the line before it."""
+    """Return a range as in unified diffs: from 1, and an empty range begins at the line before it."""
     length = end - first
     if length == 1:
         return f"{first + 1}"

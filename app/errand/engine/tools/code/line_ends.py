@@ -56,7 +56,7 @@ def with_line_ends_of(replaced_text: str, new: str) -> str:
 
 
 def _has_windows_ends(text: str, start: int) -> bool:
-    """True if the first line end from here on, or else the last one before, is of that kind."""
+    """Return True if the first line end from here on, or else the last one before, is of that kind."""
     at = text.find("\n", start)
     if at < 0:
         at = text.rfind("\n", 0, start)

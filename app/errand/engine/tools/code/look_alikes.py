@@ -68,7 +68,7 @@ def unusual_difference(old: str, text: str) -> str:
 
 
 def _described(text: str, at: int) -> str:
-    """The character at this position, with its combining marks."""
+    """Return the character at this position, with its combining marks."""
     if at >= len(text):
         return "nothing more"
     end = at + 1

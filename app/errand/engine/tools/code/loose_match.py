@@ -51,7 +51,7 @@ def loose_places(text: str, old: str) -> list[LoosePlace]:
 
 
 def reindented(new: str, old: str, file_text: str) -> str:
-    """The replacement `new` for `old` as it has to be at `place`, the text that was found for `old`.
+    """Return the replacement `new` for `old` as it has to be at `place`, the text that was found for `old`.
 
     Lines that `new` has in common with `old` stay as they are in the file; others get the indentation of the file.
     """
@@ -90,7 +90,7 @@ class _Indents:
         return self._known[outer] + self._converted(indent[len(outer) :]) + line[len(indent) :]
 
     def _less(self, indent: str) -> str:
-        """The file's indentation for a line that is indented less than all known ones."""
+        """Return the file's indentation for a line that is indented less than all known ones."""
         old_indent, own = min(self._known.items(), key=lambda pair: len(pair[0]))
         missing = self._converted(old_indent[len(indent) :]) if old_indent.startswith(indent) else ""
         return own[: len(own) - len(missing)] if own.endswith(missing) else self._converted(indent)
@@ -102,7 +102,7 @@ class _Indents:
         return "\t" * (len(wide) // self._width) + " " * (len(wide) % self._width)
 
     def _tab_width(self) -> int:
-        """The number of blanks that stand for a tab, from two lines that differ in depth, or one."""
+        """Return the number of blanks that stand for a tab, from two lines that differ in depth, or one."""
         pairs = sorted(self._known.items(), key=lambda pair: (len(pair[0]), len(pair[1])))
         for (old_indent, own), (deeper, own_deeper) in pairwise([("", ""), *pairs]):
             more, own_more = deeper[len(old_indent) :], own_deeper[len(own) :]

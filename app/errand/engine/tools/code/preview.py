@@ -25,7 +25,7 @@ class Preview:
 
 
 def preview_diff(before: str, after: str, name: str) -> TextDiff | None:
-    """The diff; None if the part that differs is too large to be compared."""
+    """Return the diff; None if the part that differs is too large to be compared."""
     start = _line_before(before, _common_prefix(before, after))
     end = _common_suffix(before[start:], after[start:])
     old, new = before[start : len(before) - end], after[start : len(after) - end]
@@ -35,7 +35,7 @@ def preview_diff(before: str, after: str, name: str) -> TextDiff | None:
 
 
 def preview_edits(before: str, edits: Sequence[Replacement]) -> Preview:
-    """The places and both texts, for changes that are too large to be compared."""
+    """Return the places and both texts, for changes that are too large to be compared."""
     parts: list[str] = []
     for edit in edits:
         count = before.count(edit.old)
@@ -61,7 +61,7 @@ def _excerpt(sign: str, text: str) -> str:
 
 
 def _common_prefix(before: str, after: str) -> int:
-    """The length of it, found by halves: comparing character by character takes a second for 20 MB."""
+    """Return the length of it, found by halves: comparing character by character takes a second for 20 MB."""
     equal, most = 0, min(len(before), len(after))
     while equal < most:
         middle = (equal + most + 1) // 2
@@ -73,7 +73,7 @@ def _common_prefix(before: str, after: str) -> int:
 
 
 def _common_suffix(before: str, after: str) -> int:
-    """The length of it, without the line that it begins in and some lines of context."""
+    """Return the length of it, without the line that it begins in and some lines of context."""
     equal, most = 0, min(len(before), len(after))
     while equal < most:
         middle = (equal + most + 1) // 2
@@ -88,7 +88,7 @@ def _common_suffix(before: str, after: str) -> int:
 
 
 def _line_before(text: str, at: int) -> int:
-    """The start of the line some lines of context before this place."""
+    """Return the start of the line some lines of context before this place."""
     start = text.rfind("\n", 0, at) + 1
     for _ in range(_CONTEXT):
         start = text.rfind("\n", 0, max(0, start - 1)) + 1

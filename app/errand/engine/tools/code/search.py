@@ -254,7 +254,7 @@ def _hits(matches: Iterable["regex.Match[str]"], text: str, name: str, most: int
 
 
 def _cut(text: str, start: int, end: int, at: int) -> str:
-    """The line, or for a very long line the part around the hit."""
+    """Return the line, or for a very long line the part around the hit."""
     if end - start <= _MAX_LINE_LENGTH:
         return text[start:end]
     first = max(start, at - _MAX_LINE_LENGTH // 3)

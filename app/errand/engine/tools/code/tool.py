@@ -214,7 +214,7 @@ class Code:
         return text_result("\n".join(filter(None, (text, notes))), change.summary, details)
 
     def _new_text(self, request: CodeArguments, before: str, path: Path) -> tuple[str, list[Replacement]]:
-        """The new text of the file, and how the edits that make it are applied."""
+        """Return the new text of the file, and how the edits that make it are applied."""
         if request.action == "write":
             if request.content is UNSET:
                 raise ToolError("write needs `content`, the whole new text; it may be empty.")
@@ -344,7 +344,7 @@ def _file_change(prepared: PreparedWrite) -> FileChange | None:
 
 
 def _with_newlines_of(text: str, edit: Edit) -> tuple[str, str]:
-    """The old and new text of an edit, with the newlines of the file."""
+    """Return the old and new text of an edit, with the newlines of the file."""
     if "\r\n" in edit.old and "\r\n" not in text:
         return edit.old.replace("\r\n", "\n"), edit.new.replace("\r\n", "\n")
     return edit.old, edit.new

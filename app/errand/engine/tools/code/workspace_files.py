@@ -85,7 +85,7 @@ class WorkspaceFiles:
         return part
 
     def state(self, path: Path) -> str:
-        """A fingerprint of the file's current content, which `load` and `current_file` compare."""
+        """Return a fingerprint of the file's current content, which `load` and `current_file` compare."""
         try:
             with self._open(path) as file:
                 status = os.fstat(file.fileno())
@@ -103,7 +103,7 @@ class WorkspaceFiles:
         return loaded
 
     def current_file(self, path: Path, state: str | None = None) -> LoadedFile:
-        """The current file, also a binary one, or none if it does not exist."""
+        """Return the current file, also a binary one, or none if it does not exist."""
         try:
             return self._current(path, state)
         except _NoFile:
@@ -186,7 +186,7 @@ class WorkspaceFiles:
             raise ToolError(f"{self._paths.name(path)} is no regular file but a device, pipe or socket.") from error
 
     def _hint(self, path: Path) -> str:
-        """The file of this name in the folder of the shell, or names like it, as the next call can have them."""
+        """Return the file of this name in the folder of the shell, or names like it, as the next call can have them."""
         shell = self._context.sessions.find(WorkingFolder)
         if (
             shell is not None

@@ -100,7 +100,7 @@ def walk(
 
 
 def is_folder(entry: "os.DirEntry[str]", *, follow_links: bool = True) -> bool:
-    """False for a broken or circular link, and without permission."""
+    """Return False for a broken or circular link, and without permission."""
     try:
         return entry.is_dir(follow_symlinks=follow_links)
     except OSError:
@@ -108,7 +108,7 @@ def is_folder(entry: "os.DirEntry[str]", *, follow_links: bool = True) -> bool:
 
 
 def is_file(entry: "os.DirEntry[str]") -> bool:
-    """True for a regular file; False for a link to one, and without permission."""
+    """Return True for a regular file; False for a link to one, and without permission."""
     try:
         return entry.is_file(follow_symlinks=False)
     except OSError:
@@ -157,7 +157,7 @@ def _match_parts(parts: Sequence[str], patterns: Sequence[str]) -> bool:
 
 
 def _choices(pattern: str) -> list[str]:
-    """The pattern with {a,b} expanded, up to 64 patterns; braces without a comma are literal."""
+    """Return the pattern with {a,b} expanded, up to 64 patterns; braces without a comma are literal."""
     done: list[str] = []
     rest = [pattern]
     while rest and len(done) + len(rest) < 64:

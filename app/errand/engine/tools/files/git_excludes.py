@@ -30,7 +30,7 @@ def repository_excludes(folder: Path) -> Path:
 
 
 def personal_excludes(environment: Mapping[str, str]) -> Path | None:
-    """The file of `core.excludesFile`, or the one that git reads without that setting."""
+    """Return the file of `core.excludesFile`, or the one that git reads without that setting."""
     home = environment.get("HOME", "")
     of_programs = environment.get("XDG_CONFIG_HOME") or (home and os.path.join(home, ".config"))
     files = [Path(of_programs, "git", "config")] if of_programs else []
@@ -48,7 +48,7 @@ def personal_excludes(environment: Mapping[str, str]) -> Path | None:
 
 
 def _excludes_files(file: Path, home: str, included: list[Path]) -> Iterator[str]:
-    """The values of `core.excludesFile`, also those of included files; the last one holds."""
+    """Yield the values of `core.excludesFile`, also those of included files; the last one holds."""
     section = ""
     for line in _text(file).splitlines():
         line = line.strip()

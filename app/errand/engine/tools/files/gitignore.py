@@ -90,7 +90,7 @@ class _IgnoreFile:
         return not self.negated_ends >> (matched.bit_length() - 1) & 1 if matched else None
 
     def inside(self, state: int, name: bytes) -> int:
-        """The state for the names in the folder."""
+        """Return the state for the names in the folder."""
         state = self._after(state, name)
         state = (state & self.moves[_SLASH]) << 1 | state & self.skips
         return state | (state & self.skips) << 1
@@ -159,7 +159,7 @@ class GitIgnore:
 
 
 def _repository_folders(root: Path) -> list[Path]:
-    """The folder and its parents up to the root of its repository; outside of one only the folder."""
+    """Return the folder and its parents up to the root of its repository; outside of one only the folder."""
     above: list[Path] = []
     for folder in (root, *root.parents):
         above.append(folder)
@@ -175,7 +175,7 @@ def _leaves_out(files: _Files, path: str, is_folder: bool) -> bool:
 
 
 def _with(files: _Files, path: Path, *, follow_links: bool = True) -> _Files:
-    """The files with this one first: it takes precedence over them."""
+    """Return the files with this one first: it takes precedence over them."""
     rules_left = _MAX_RULES - sum(file.rules for file, _ in files)
     if not rules_left or len(files) == _MAX_FILES:
         return files
@@ -245,7 +245,7 @@ def _rules(lines: Iterable[bytes]) -> Iterator[_Rule]:
 
 
 def _tokens(pattern: bytes) -> list[_Token] | None:
-    """None if the pattern matches nothing. Without a slash it matches a name in any folder."""
+    """Return None if the pattern matches nothing. Without a slash it matches a name in any folder."""
     is_path = b"/" in pattern
     pattern = pattern.removeprefix(b"/")
     tokens: list[_Token] = [] if is_path else ["**"]
@@ -283,7 +283,7 @@ def _is_alone(pattern: bytes, start: int, end: int) -> bool:
 
 
 def _members(expression: bytes) -> frozenset[int]:
-    """The bytes that a bracket expression or `?` matches."""
+    """Return the bytes that a bracket expression or `?` matches."""
     if expression == b"?":
         return _ANY
     is_negated = expression[1:2] in (b"!", b"^")

@@ -21,14 +21,14 @@ _ESCAPED = re.compile(rb'\\([abtnvfr"\\]|[0-7]{3})')
 
 
 def quoted(name: str) -> str:
-    """The name or path itself, unless it would be read wrongly."""
+    """Return the name or path itself, unless it would be read wrongly."""
     if name.startswith("~"):
         name = f"./{name}"  # else it means a home directory
     return f'"{_TO_ESCAPE.sub(_escaped, name)}"' if _ODD.search(name) else name
 
 
 def unquoted(text: str) -> str | None:
-    """The name that was quoted; None if the text is not one in quotes."""
+    """Return the name that was quoted; None if the text is not one in quotes."""
     if not _QUOTED.fullmatch(text):
         return None
     return os.fsdecode(_ESCAPED.sub(_byte, text[1:-1].encode("utf-8", "surrogateescape")))

@@ -50,7 +50,7 @@ def resolve(path: str, context: ToolContext, *, must_be_text: bool = True) -> Pa
 
 
 def named(path: str, context: ToolContext) -> str:
-    """The path that an argument names: a quoted one without its quotes, unless there is a file with them."""
+    """Return the path that an argument names: a quoted one without its quotes, unless there is a file with them."""
     inner = unquoted(path) if path.startswith('"') and len(path) <= _MAX_QUOTED_LENGTH else None
     return path if inner is None or os.path.lexists(context.workspace / path) else inner
 
@@ -79,7 +79,7 @@ def opened_folder(folder: Path, *, make: bool = False) -> Generator[int | None]:
 
 
 def name_in(folder: int | None, path: Path) -> Path:
-    """The name of `path` relative to its opened folder."""
+    """Return the name of `path` relative to its opened folder."""
     return path if folder is None else Path(path.name or ".")
 
 

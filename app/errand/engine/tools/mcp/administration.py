@@ -181,7 +181,7 @@ class ServerAdministration:
         )
 
     async def prompts(self, params: protocol.McpPromptListParams) -> protocol.McpPromptListResult:
-        """The prompts of all servers that may be used, connected ones or all."""
+        """Return the prompts of all servers that may be used, connected ones or all."""
         servers = [
             server
             for server in await self._pool.servers(_path(params.workspace))
@@ -196,7 +196,7 @@ class ServerAdministration:
         )
 
     async def prompt(self, params: protocol.McpPromptParams) -> str:
-        """The messages of a prompt as one text."""
+        """Return the messages of a prompt as one text."""
         server = await self._usable(params.name, params.workspace)
         connection = await server.connected()
         messages = await connection.prompt(params.prompt, params.arguments, server.spec.timeout_s)
@@ -303,7 +303,7 @@ class ServerAdministration:
         return server
 
     async def _usable(self, name: str, workspace: str | None) -> McpServer:
-        """A server that may be started."""
+        """Return a server that may be started."""
         server = await self.find(name, workspace)
         if server.spec.problem:
             raise InvalidParams(server.spec.problem)
@@ -316,7 +316,7 @@ class ServerAdministration:
 
 
 async def _prompts_of(server: McpServer) -> tuple[list[protocol.McpServerPrompt], str]:
-    """The prompts of a server, or why there are none."""
+    """Return the prompts of a server, or why there are none."""
     name = server.spec.name
     try:
         async with asyncio.timeout(_PROMPTS_S):

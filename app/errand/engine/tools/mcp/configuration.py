@@ -135,7 +135,7 @@ def _check_client(server: McpServer) -> None:
 
 
 def is_plain_secret(name: str, value: str) -> bool:
-    """True for a key that stands in the clear: it is no reference to a variable."""
+    """Return True for a key that stands in the clear: it is no reference to a variable."""
     rest = _VARIABLE.sub("", value).removeprefix("Bearer").removeprefix("Basic").strip()
     return bool(rest) and is_secret(name, value)
 
@@ -158,7 +158,7 @@ def of_settings(server: McpServer) -> ServerSpec:
 
 
 def read_workspace(workspace: Path, taken: frozenset[str]) -> tuple[ServerSpec, ...]:
-    """The servers that the files of a workspace name, except those whose names are `taken`. Reads the disk."""
+    """Return the servers that the files of a workspace name, except those whose names are `taken`. Reads the disk."""
     specs: dict[str, ServerSpec] = {}
     for name in WORKSPACE_FILES:
         path = workspace / name
@@ -210,7 +210,7 @@ def _spec(name: str, value: JsonValue, workspace: Path, file: str) -> ServerSpec
 
 
 def parse_server(name: str, value: JsonValue) -> McpServer:
-    """A server in the usual form: `command` (a program), `args`, `env`, or `url` and `headers`.
+    """Return a server in the usual form: `command` (a program), `args`, `env`, or `url` and `headers`.
 
     Unknown fields are passed over, since each program adds its own. Raises `InvalidParams`.
     """
@@ -242,7 +242,7 @@ def _unusable(name: str, workspace: Path, file: str, problem: str) -> ServerSpec
 
 
 def variables_in(text: str) -> tuple[str, ...]:
-    """The names of the variables that a text refers to and that have no default."""
+    """Return the names of the variables that a text refers to and that have no default."""
     return tuple(variable[1] for variable in _VARIABLE.finditer(text) if variable[2] is None)
 
 
@@ -263,5 +263,5 @@ def bounds_text(spec: ServerSpec) -> str:
 
 
 def expanded(text: str, values: Mapping[str, str]) -> str:
-    """The text with its references replaced; all variables without a default must be among the values."""
+    """Return the text with its references replaced; all variables without a default must be among the values."""
     return _VARIABLE.sub(lambda found: values.get(found[1], found[2] or ""), text)

@@ -86,7 +86,7 @@ class McpConnection:
         return await asyncio.to_thread(_without_keys, named, self._redact)
 
     async def prompt(self, name: str, arguments: dict[str, str], timeout_s: float) -> tuple[JsonObject, ...]:
-        """The messages of a prompt."""
+        """Return the messages of a prompt."""
         params: JsonObject = {"name": name, "arguments": dict(arguments)}
         messages = names_of(await self._peer.request("prompts/get", params, timeout_s), "messages")
         return await asyncio.to_thread(_without_keys, messages, self._redact)

@@ -177,7 +177,7 @@ def tool_name(server: str, own_name: str) -> str:
 
 
 def is_service_tool(name: str) -> bool:
-    """True for the name of a tool of a server."""
+    """Return True for the name of a tool of a server."""
     return SEPARATOR in name.strip("_")
 
 
@@ -193,7 +193,7 @@ def changed_text(before: str, tool: ServerTool) -> str:
 
 
 def names_of(content: JsonValue, key: str) -> tuple[JsonObject, ...]:
-    """The objects of a list in a result, or one that stands without a list; anything else is left out."""
+    """Return the objects of a list in a result, or one that stands without a list; anything else is left out."""
     listed = content.get(key) if isinstance(content, dict) else None
     if isinstance(listed, dict):
         return (listed,)

@@ -95,7 +95,7 @@ class RpcPeer:
         cancel: CancelSignal | None = None,
         on_progress: OnProgress | None = None,
     ) -> JsonObject:
-        """The result of a request. Raises `McpError`; a cancelled request is cancelled at the server too.
+        """Return the result of a request. Raises `McpError`; a cancelled request is cancelled at the server too.
 
         `timeout_s` counts from the last sign of progress. After `cancel` it raises at once, without waiting for the
         server.

@@ -54,7 +54,7 @@ class KnownServers:
         return "unknown"
 
     def has_changed(self, spec: ServerSpec) -> bool:
-        """True if a person decided about a server of this name that was another one."""
+        """Return True if a person decided about a server of this name that was another one."""
         return self.trust_of(spec) == "unknown" and any(
             (trusted.workspace, trusted.name) == (spec.workspace, spec.name) for trusted in self._all.servers
         )

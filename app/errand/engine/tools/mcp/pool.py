@@ -56,7 +56,7 @@ class McpPool:
         self._schema_bytes: dict[str, int] = {}
 
     async def servers(self, workspace: Path | None = None) -> tuple[McpServer, ...]:
-        """The servers of the settings, and those that the files of a workspace name. Starts none."""
+        """Return the servers of the settings, and those that the files of a workspace name. Starts none."""
         own = [of_settings(server) for server in self._settings.values.mcp_servers]
         specs = [*own]
         if workspace is not None:
@@ -66,7 +66,7 @@ class McpPool:
         return tuple(map(self._current, specs))
 
     async def find(self, name: str, workspace: Path | None = None) -> McpServer:
-        """The server of this name or id. Raises `NotFound`."""
+        """Return the server of this name or id. Raises `NotFound`."""
         servers = await self.servers(workspace)
         server = next(
             (candidate for candidate in servers if name in (candidate.spec.name, candidate.spec.id)), None
@@ -77,7 +77,7 @@ class McpPool:
         return server
 
     def open(self) -> tuple[McpServer, ...]:
-        """The servers that were used since the engine started."""
+        """Return the servers that were used since the engine started."""
         return tuple(self._servers.values())
 
     def drop(self, server_id: str) -> None:
@@ -111,7 +111,7 @@ class McpPool:
         await asyncio.gather(*(server.close() for server in servers), *self._ends, return_exceptions=True)
 
     def _current(self, spec: ServerSpec) -> McpServer:
-        """The server as it is configured now; one that was configured differently is ended."""
+        """Return the server as it is configured now; one that was configured differently is ended."""
         running = self._servers.get(spec.id)
         if running is not None and running.spec == spec:
             return running
@@ -158,7 +158,7 @@ class McpPool:
         )
 
     async def _variable(self, spec: ServerSpec, name: str, base: Mapping[str, str]) -> str:
-        """A stored key, or a variable. Those with the keys of models are for the person's own servers alone."""
+        """Return a stored key, or a variable. Those with the keys of models are for the person's own servers alone."""
         variables = (name,) if is_offered(name) and not spec.workspace else ()
         key = await self._keys.get(key_name(spec, name), variables)
         if key is not None:

@@ -127,7 +127,7 @@ def _private(path: str, flags: int) -> int:
 
 
 def result_of(answer: JsonObject, reader: ContentReader) -> ToolResult:
-    """The result of a call; works on files. An answer without content shows its structured content."""
+    """Return the result of a call; works on files. An answer without content shows its structured content."""
     blocks = _blocks(answer.get("content"))
     for block in blocks[:_MAX_BLOCKS]:
         reader.add(block)

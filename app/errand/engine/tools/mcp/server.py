@@ -114,7 +114,7 @@ class McpServer:
         return self._transport.pid if self._transport is not None and self.state == "ready" else None
 
     async def connected(self) -> McpConnection:
-        """The connection; starts the server if none is open. Raises `McpError` with what to do."""
+        """Return the connection; starts the server if none is open. Raises `McpError` with what to do."""
         if self._connection is not None:
             return self._connection
         if self._starting is None:
@@ -341,7 +341,7 @@ class McpServer:
 
 
 def has_own_login(headers: Mapping[str, str]) -> bool:
-    """True if a configured header says who the person is."""
+    """Return True if a configured header says who the person is."""
     return any(name.lower() == "authorization" for name in headers)
 
 

@@ -46,6 +46,6 @@ class ServerLog:
 
 
 def _cleaned(drawn: bytes) -> list[str]:
-    """The lines as text. Of a flood only the newest can be kept."""
+    """Return the lines as text. Of a flood only the newest can be kept."""
     lines = drawn.removesuffix(b"\n").split(b"\n") if drawn else []
     return [clean_output(line[:_MAX_LINE_LENGTH]) for line in lines[-_MAX_LOG_BYTES // 64 :]]

@@ -102,14 +102,14 @@ def note_process(mark: ProcessMark, pid: int, started: float) -> None:
 
 
 def recorded_calls(pid: int, started: float, session: int) -> set[int]:
-    """The numbers of the calls that a process belongs to, according to the records."""
+    """Return the numbers of the calls that a process belongs to, according to the records."""
     its = _sessions.get(session)
     numbers = (_seen.get((pid, started)), its and its.number)
     return {number for number in numbers if number is not None}
 
 
 def may_belong_to(marks: tuple[ProcessMark, ...], started: float) -> bool:
-    """True if a process without a mark cannot belong to another task: all other tasks started after it."""
+    """Return True if a process without a mark cannot belong to another task: all other tasks started after it."""
     tasks = {mark.task_id for mark in marks}
     others = [mark.began for task, its in _by_task.items() if task not in tasks for mark in its]
     return any(mark.began <= started for mark in marks) and all(began > started for began in others)
@@ -158,7 +158,7 @@ if sys.platform == "linux":
             resource.setrlimit(resource.RLIMIT_MSGQUEUE, (soft, hard))
 
     def stamp_of(pid: int) -> int | None:
-        """The number of a process (or its zombie), if it is one of this engine's marks."""
+        """Return the number of a process (or its zombie), if it is one of this engine's marks."""
         try:
             number = resource.prlimit(pid, resource.RLIMIT_MSGQUEUE)[0]
         except OSError:

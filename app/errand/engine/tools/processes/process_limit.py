@@ -102,7 +102,7 @@ class ProcessLimit:
         )
 
     def _surplus(self, running: list[ProcessEntry]) -> list[ProcessEntry]:
-        """The youngest beyond the limit, without the processes that the engine started itself."""
+        """Return the youngest beyond the limit, without the processes that the engine started itself."""
         if len(running) <= self.max_processes:
             return []
         oldest_first = sorted(running, key=lambda entry: (entry.started, entry.pid))
@@ -113,7 +113,10 @@ class ProcessLimit:
 
 
 def _is_of_engine(entry: ProcessEntry) -> bool:
-    """True for what begins a call, and for the second process that holds its sandbox. Names inside may be anything."""
+    """Return True for what begins a call, and for the second process that holds its sandbox.
+
+    Names inside may be anything.
+    """
     if is_watched(entry.pid):
         return True
     return is_watched(entry.parent) and process_table().name(entry.parent) == SANDBOX

@@ -73,7 +73,7 @@ class Search:
     _ended: set[tuple[int, float]] = field(default_factory=set[tuple[int, float]])
 
     def finds(self, entry: ProcessEntry) -> bool:
-        """True if it is neither spared nor an ended child of a spared process, which alone can reap it."""
+        """Return True if it is neither spared nor an ended child of a spared process, which alone can reap it."""
         return (entry.pid, entry.started) not in self.spared and not (self.spared and entry.zombie)
 
     def check(self, pid: int, entry: ProcessEntry | None) -> None:
@@ -91,18 +91,18 @@ class Search:
 
 class ProcessTable(Protocol):
     def find(self, marks: tuple[ProcessMark, ...], search: Search) -> list[ProcessEntry]:
-        """All descendants of this process that carry one of the marks or descend from one that does.
+        """Return all descendants of this process that carry one of the marks or descend from one that does.
 
         Includes processes without any mark, if no other running task can have left them.
         """
         ...
 
     def find_marked(self, variables: frozenset[str], search: Search) -> list[ProcessEntry]:
-        """All processes of the machine whose environment has one of the variables, as `NAME=value`."""
+        """Return all processes of the machine whose environment has one of the variables, as `NAME=value`."""
         ...
 
     def name(self, pid: int) -> str:
-        """The command line, shortened to a readable line; empty if the process has ended."""
+        """Return the command line, shortened to a readable line; empty if the process has ended."""
         ...
 
 
@@ -171,7 +171,7 @@ def program_of(pid: int) -> str:
 
 @cache
 def process_table() -> ProcessTable:
-    """The table of this system."""
+    """Return the table of this system."""
     return ProcTable() if has_proc() else PortableTable()
 
 
@@ -206,7 +206,7 @@ def send_to_all(entry: ProcessEntry, number: int) -> None:
 
 
 def is_tool_process(entry: ProcessEntry) -> bool:
-    """True for a command's process that was reparented to the engine and dropped all other marks.
+    """Return True for a command's process that was reparented to the engine and dropped all other marks.
 
     A child of a command cannot return to the engine's session, and the engine's own processes do not have the raised
     OOM score.
@@ -216,7 +216,7 @@ def is_tool_process(entry: ProcessEntry) -> bool:
 
 
 def _mark_of(entry: ProcessEntry, marks_by_number: Mapping[int, ProcessMark]) -> ProcessMark | None:
-    """The matching mark of a process that does not have our limit, found by its other marks."""
+    """Return the matching mark of a process that does not have our limit, found by its other marks."""
     if entry.session == os.getsid(0):
         return None
     numbers = recorded_calls(entry.pid, entry.started, entry.session) | set(_numbers_in(_environment(entry.pid)))
@@ -267,7 +267,7 @@ def children_of(pid: int) -> list[int]:
 
 
 def adopted_children() -> list[int]:
-    """The children of this process's main thread, which adopts orphans: many times quicker than all children."""
+    """Return the children of this process's main thread, which adopts orphans: many times quicker than all children."""
     pid = os.getpid()
     return [int(child) for child in _read(f"/proc/{pid}/task/{pid}/children").split()]
 

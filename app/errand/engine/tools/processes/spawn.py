@@ -97,12 +97,12 @@ def _ignore(data: bytes) -> None:
 
 
 def is_watched(pid: int) -> bool:
-    """True for a child started here that has not been reaped."""
+    """Return True for a child started here that has not been reaped."""
     return pid in _watched
 
 
 def may_have_leftovers(pid: int) -> bool:
-    """False if an ended command certainly left nothing behind: a cheap check before the full scan.
+    """Return False if an ended command certainly left nothing behind: a cheap check before the full scan.
 
     Remaining processes are in its process group or were adopted by the engine; always True without /proc.
     """

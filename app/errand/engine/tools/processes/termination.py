@@ -101,19 +101,19 @@ def reap(entry: ProcessEntry) -> bool:
 
 
 def alive(task_id: str) -> int:
-    """The number of running processes of the task."""
+    """Return the number of running processes of the task."""
     return len(running(marks.marks_of(task_id)))
 
 
 def running(of: tuple[ProcessMark, ...]) -> tuple[EndedProcess, ...]:
-    """The running processes with one of the marks."""
+    """Return the running processes with one of the marks."""
     entries = (entry for entry in process_table().find(of, Search()) if not entry.zombie) if of else ()
     # Without a name, it has just ended.
     return tuple(_ended_process(entry, name) for entry in entries if (name := process_table().name(entry.pid)))
 
 
 def identities(of: tuple[ProcessMark, ...]) -> frozenset[tuple[int, float]]:
-    """The pids and starts of the processes with one of the marks, also of those that hold a sandbox."""
+    """Return the pids and starts of the processes with one of the marks, also of those that hold a sandbox."""
     return frozenset((entry.pid, entry.started) for entry in _find(of, Search()))
 
 

@@ -237,7 +237,7 @@ class _Tools:
 
 
 def _processes() -> dict[int, _Process]:
-    """All processes of the machine except this one."""
+    """Return all processes of the machine except this one."""
     processes = ((pid, _process(pid)) for pid in _pids())
     return {pid: process for pid, process in processes if process is not None}
 

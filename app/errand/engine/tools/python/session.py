@@ -120,7 +120,7 @@ class _Process:
     sweep: ProcessSweep
 
     def has_started_others(self) -> bool:
-        """True if a process runs that its code started."""
+        """Return True if a process runs that its code started."""
         return len(without_sandbox(running((self.mark,)))) > 1
 
 
@@ -353,7 +353,7 @@ class PythonSession:
 
 
 def find_interpreter(workspace: Path, path: str) -> str:
-    """The Python of the workspace's virtual environment, else `python3` of the person, else the engine's own."""
+    """Return the Python of the workspace's virtual environment, else `python3` of the person, else the engine's own."""
     for name in _VENVS:
         own = workspace / name / "bin" / "python"
         if os.access(own, os.X_OK):
@@ -404,7 +404,7 @@ async def _first(answer: asyncio.Task[Answer | None], timeout_s: float, cancel: 
 
 
 async def _answer_to(process: _Process, number: int) -> Answer | None:
-    """The answer to this code; None if the process ended, or wrote something else."""
+    """Return the answer to this code; None if the process ended, or wrote something else."""
     try:
         while True:
             answer = await _read_answer(process.reader)

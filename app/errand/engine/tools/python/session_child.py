@@ -160,7 +160,7 @@ def _cut(text: str, longest: int) -> str:
 
 
 def _error_texts(error: BaseException, name: str) -> tuple[str, str]:
-    """The error in one line, and where it was raised."""
+    """Return the error in one line, and where it was raised."""
     try:
         line = "".join(traceback.format_exception_only(type(error), error)).strip().splitlines()[-1]
         lines = _trace(error, name)
@@ -170,7 +170,7 @@ def _error_texts(error: BaseException, name: str) -> tuple[str, str]:
 
 
 def _trace(error: BaseException, name: str, depth: int = 0) -> str:
-    """The traceback without frames of this file, and with only the last frames of libraries."""
+    """Return the traceback without frames of this file, and with only the last frames of libraries."""
     causes = ""
     before = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     if before is not None and depth < 3:
@@ -197,14 +197,14 @@ def _inside(trace: TracebackType | None, name: str) -> TracebackType | None:
 
 
 def _picture_of(value: object) -> list[tuple[str, bytes]]:
-    """The PNG of a value that draws itself, such as an image of Pillow."""
+    """Return the PNG of a value that draws itself, such as an image of Pillow."""
     draw = getattr(type(value), "_repr_png_", None)
     data = draw(value) if callable(draw) else None
     return [("Picture", data)] if isinstance(data, bytes) else []
 
 
 def _figures() -> list[tuple[str, bytes]]:
-    """All open figures of matplotlib as PNG; closes them."""
+    """Return all open figures of matplotlib as PNG; closes them."""
     pyplot_module = sys.modules.get("matplotlib.pyplot")
     if pyplot_module is None:
         return []

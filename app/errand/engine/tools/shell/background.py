@@ -292,7 +292,7 @@ class BackgroundCommands:
         )
 
     def piece(self, command: Background, offset: int) -> tuple[str, int, int]:
-        """The text from a byte on, the size so far, and where to continue."""
+        """Return the text from a byte on, the size so far, and where to continue."""
         size = command.output.size
         start = max(0, size + offset) if offset < 0 else min(offset, size)
         data = command.output.read(start, _PIECE)

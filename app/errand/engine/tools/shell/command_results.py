@@ -79,7 +79,7 @@ def _output_so_far(output: str) -> str:
 
 
 def _last_lines(text: str) -> list[JsonValue]:
-    """The end of what a failed command wrote, where most programs state the cause."""
+    """Return the end of what a failed command wrote, where most programs state the cause."""
     lines = [line for line in text.split("\n") if line.strip()]
     return [line[-_MAX_LINE_LENGTH:] for line in lines[-_LAST_LINES:]]
 

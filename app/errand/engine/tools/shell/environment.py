@@ -40,12 +40,12 @@ _NON_INTERACTIVE = {
 
 
 def environment_of_commands() -> dict[str, str]:
-    """The environment of the client that is being served."""
+    """Return the environment of the client that is being served."""
     return clean_environment(client_environment.get({}) or os.environ)
 
 
 def clean_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """An environment without secrets and with interactive programs disabled. PATH is always set."""
+    """Return an environment without secrets and with interactive programs disabled. PATH is always set."""
     # Some programs have variables that override EDITOR: KUBE_EDITOR, SVN_EDITOR, HGEDITOR.
     editors = {name: _NON_INTERACTIVE["EDITOR"] for name in environ if name.endswith("EDITOR")}
     return {"PATH": _DEFAULT_PATH} | without_secrets(environ) | editors | _NON_INTERACTIVE

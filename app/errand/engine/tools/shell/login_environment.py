@@ -55,7 +55,7 @@ class LoginEnvironment:
             self._reading = self._start(self._read(dict(environment)), "environment of the login shell")
 
     async def added_to(self, environment: Mapping[str, str], *, wait: bool) -> Mapping[str, str]:
-        """The environment with what the shell sets. `wait`: for the first reading, a moment at most."""
+        """Return the environment with what the shell sets. `wait`: for the first reading, a moment at most."""
         if not self._is_wanted():
             return environment
         if wait and not self._found and self._reading is not None:
@@ -80,7 +80,7 @@ class LoginEnvironment:
 
 
 def login_shell(environment: Mapping[str, str]) -> str | None:
-    """The shell of the person; None if there is none that could run."""
+    """Return the shell of the person; None if there is none that could run."""
     if sys.platform == "win32":
         return None
     try:
@@ -100,7 +100,7 @@ def _commands(shell: str) -> tuple[list[str], list[str]]:
 
 
 async def _printed(arguments: list[str], environment: dict[str, str], limit_s: float) -> dict[str, str] | None:
-    """The variables that the shell has at its end; None if it ends, hangs or prints without end before.
+    """Return the variables that the shell has at its end; None if it ends, hangs or prints without end before.
 
     What start-up files print is before the first of two marks. Programs that they left, such as an agent with keys, go
     on running if all went well; else everything is ended.

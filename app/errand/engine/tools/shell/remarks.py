@@ -111,7 +111,7 @@ def _reads_its_input(line: str) -> bool:
 
 
 def waits_for_keys(command_line: str) -> str:
-    """The name of a program for the whole screen that waits for keys; empty for others."""
+    """Return the name of a program for the whole screen that waits for keys; empty for others."""
     name = os.path.basename(command_line.partition(" ")[0])
     return name if name in _FULL_SCREEN and not _SCRIPTED.search(command_line) else ""
 

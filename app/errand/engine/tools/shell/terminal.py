@@ -49,7 +49,7 @@ def open_terminal() -> tuple[int, int]:
 
 
 def in_terminal(arguments: list[str]) -> list[str]:
-    """The call of a shell, whose last argument is the command line, with the terminal on its input as its own.
+    """Return the call of a shell, whose last argument is the command line, with the terminal on its input as its own.
 
     No other program shares this terminal, so nothing that a command puts into it reaches anybody else.
     """
@@ -75,7 +75,7 @@ def typed(text: str, keys: tuple[str, ...]) -> bytes:
 
 
 def is_read(descriptor: int, pids: tuple[int, ...]) -> bool:
-    """True if one of these processes, in the foreground of the terminal, waits for input."""
+    """Return True if one of these processes, in the foreground of the terminal, waits for input."""
     try:
         front = os.tcgetpgrp(descriptor)
     except OSError:
@@ -85,7 +85,7 @@ def is_read(descriptor: int, pids: tuple[int, ...]) -> bool:
 
 
 def has_terminal(pid: int) -> bool:
-    """True if the process has a controlling terminal, such as one that a script gave it."""
+    """Return True if the process has a controlling terminal, such as one that a script gave it."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
     except OSError:
@@ -94,7 +94,7 @@ def has_terminal(pid: int) -> bool:
 
 
 def _takes_keys(descriptor: int) -> bool:
-    """True if a program reads single keys, such as an editor or a prompt with a history, and not lines."""
+    """Return True if a program reads single keys, such as an editor or a prompt with a history, and not lines."""
     if sys.platform == "win32":
         return False
     try:

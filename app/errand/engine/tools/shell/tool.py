@@ -98,7 +98,7 @@ class ShellArguments(Struct, frozen=True):
 
 
 def _command_line(parts: list[JsonValue]) -> JsonValue:
-    """The command line of a list of words, which other agents take; unchanged if it holds anything but texts."""
+    """Return the command line of a list of words, which other agents take; unchanged if it holds anything but texts."""
     match parts:
         case ["bash" | "sh" | "/bin/bash" | "/bin/sh", "-c" | "-lc", str(line)]:
             return line
@@ -312,7 +312,7 @@ class Shell:
         return f"There is no folder {folder}. Leave working_dir out to run in the workspace."
 
     def _folder(self, request: ShellArguments) -> Path:
-        """The workspace, if the folder where the last command ended is gone, or the workspace is another now."""
+        """Return the workspace, if the folder where the last command ended is gone, or the workspace is another now."""
         folder = resolve(request.working_dir or ".", self._context)
         if not request.working_dir or request.working_dir != self._last.path:
             return folder

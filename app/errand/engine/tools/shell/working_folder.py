@@ -26,7 +26,7 @@ class FolderReport:
         return os.path.basename(shell) == "bash" and _CHANGES.search(line) is not None
 
     def reported(self, line: str) -> str:
-        """The line with the report at its end, whatever ends it."""
+        """Return the line with the report at its end, whatever ends it."""
         return f"trap 'builtin pwd -P >&{self.descriptor}' EXIT\n{line}"
 
     def close(self) -> Path | None:

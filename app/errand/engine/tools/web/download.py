@@ -130,7 +130,7 @@ class _Fetch:
         )
 
     async def _get(self, session: "aiohttp.ClientSession", url: str) -> "Download | str":
-        """The response, or where it redirects to."""
+        """Return the response, or where it redirects to."""
         import aiohttp
 
         proxy = await self._judge(url)
@@ -214,7 +214,7 @@ def _resolved(host: str, port: int, address: str) -> "ResolveResult":
 
 
 async def _body(response: "aiohttp.ClientResponse") -> tuple[bytes, bool]:
-    """The body, decompressed only as far as it is read: a small one may stand for gigabytes."""
+    """Return the body, decompressed only as far as it is read: a small one may stand for gigabytes."""
     encoding = response.headers.get("Content-Encoding", "").strip().lower()
     if encoding not in ("", "identity", "gzip", "x-gzip", "deflate"):
         raise ValueError(f"it is compressed as {encoding[:40]}, which was not asked for")

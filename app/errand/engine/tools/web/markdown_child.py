@@ -108,7 +108,7 @@ def decoded(body: bytes, charset: str) -> str:
 
 
 def _markdown(page: str, url: str) -> tuple[str, str]:
-    """The title, and the main content with absolute links."""
+    """Return the title, and the main content with absolute links."""
     from html_to_markdown import ConversionOptions, PreprocessingOptions, convert
 
     title, text = "", ""

@@ -36,12 +36,12 @@ class Page:
 
 
 def is_text(content_type: str) -> bool:
-    """True for a type that can be read as text; also for none, of which the content tells."""
+    """Return True for a type that can be read as text; also for none, of which the content tells."""
     return not content_type or _TEXTS.fullmatch(content_type) is not None or content_type in _PAGES
 
 
 async def read_page(body: bytes, charset: str, content_type: str, url: str, *, raw: bool) -> Page:
-    """The text of a response: of a page its main content as Markdown, with absolute links, else as it is.
+    """Return the text of a response: of a page its main content as Markdown, with absolute links, else as it is.
 
     It is decoded and converted by a process that can be ended. Raises `ToolError` if it cannot be done in time.
     """

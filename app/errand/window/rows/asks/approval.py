@@ -175,7 +175,7 @@ class ApprovalCard(AskCard):
         return True
 
     def _open_part_button(self) -> QPushButton | None:
-        """The button of the open part."""
+        """Return the button of the open part."""
         return next((button for button, part in self._parts.items() if part.isVisible()), None)
 
     def _add_controls(self) -> None:

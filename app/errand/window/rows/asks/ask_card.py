@@ -123,7 +123,7 @@ class AskCard(Card):
             super().keyPressEvent(event)
 
     def _choice_of(self, event: QKeyEvent) -> QAbstractButton | None:
-        """The visible button of a digit."""
+        """Return the visible button of a digit."""
         is_bare = not event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
         number = event.key() - Qt.Key.Key_1
         if not is_bare or not 0 <= number < min(len(self.choices), MAX_CHOICES) or not self._waiting:

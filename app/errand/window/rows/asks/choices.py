@@ -16,7 +16,7 @@ CONTINUE, STOP = tr("Continue"), tr("Stop")
 
 
 def choice_names(ask: Ask) -> tuple[str, ...]:
-    """The names of the buttons, in the order of their digits.
+    """Return the names of the buttons, in the order of their digits.
 
     Empty for a question with an answer that begins with a digit: a number would mean two things.
     """

@@ -51,7 +51,7 @@ _MISSING_GLYPH = re.compile(r"_0\Z")
 
 
 def lay_out(formula: Formula) -> FormulaShape | None:
-    """None if it is to be shown as its source."""
+    """Return None if it is to be shown as its source."""
     tex = formula.tex
     for pattern, replacement in _ALIASES:
         tex = pattern.sub(replacement, tex)
@@ -94,7 +94,7 @@ def _laid_out(tex: str, *, is_inline: bool) -> FormulaShape | None:
 
 
 def _can_stretch(element: ET.Element) -> bool:
-    """True for an operator as high as its row, and for what contains one."""
+    """Return True for an operator as high as its row, and for what contains one."""
     if element.tag.rpartition("}")[2] not in ("mo", "mi"):
         return any(map(_can_stretch, element))
     stretchy = element.get("stretchy")
@@ -173,7 +173,7 @@ def _glyph(use: ET.Element, symbol: ET.Element) -> Iterator[Outline]:
 
 
 def _line(element: ET.Element) -> Outline:
-    """A bar of a fraction or root, or the frame of a box."""
+    """Return a bar of a fraction or root, or the frame of a box."""
     path = QPainterPath()
     pen = _number(element, "stroke-width")
     match element.tag:
@@ -193,7 +193,7 @@ def _number(element: ET.Element, name: str) -> float:
 
 @lru_cache(maxsize=1_000)  # glyphs; a formula holds those that it needs
 def _path(data: str) -> QPainterPath:
-    """The path of an SVG element, of which ziamath writes absolute coordinates and these operators only."""
+    """Return the path of an SVG element, of which ziamath writes absolute coordinates and these operators only."""
     path = QPainterPath()
     path.setFillRule(_WINDING)
     tokens = iter(data.split())

@@ -61,7 +61,7 @@ class FormulaShape:
 
 
 def estimated_shape(formula: Formula) -> FormulaShape:
-    """A guess at the size; most formulas of real texts are about as large."""
+    """Return a guess at the size; most formulas of real texts are about as large."""
     tex = _TEXT.sub("", formula.tex)
     rows = [row for row in tex.split("\\\\") if row.strip()] or [tex]
     width = max(map(_width, rows))

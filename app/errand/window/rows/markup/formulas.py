@@ -237,7 +237,7 @@ def _half_x_height(char_format: QTextCharFormat) -> float:
 
 
 def _formula_characters(document: QTextDocument, source: str) -> list[QTextCursor]:
-    """The characters in place of a formula, each selected, from the last to the first."""
+    """Return the characters in place of a formula, each selected, from the last to the first."""
     selections: list[QTextCursor] = []
     block = document.begin()
     while block.isValid():

@@ -81,7 +81,7 @@ class Mark:
 
 
 def mark_of(code: int) -> Mark | None:
-    """The meaning of a UTF-16 code unit; None for any other character."""
+    """Return the meaning of a UTF-16 code unit; None for any other character."""
     index = code - _FIRST
     if not 0 <= index < _FORMULA - _FIRST + _MAX_FORMULAS:
         return None
@@ -91,7 +91,7 @@ def mark_of(code: int) -> Mark | None:
 
 
 def mark_up(markdown: str) -> MarkedSource:
-    """The text for Qt's parser. Costs little if there is nothing to mark."""
+    """Return the text for Qt's parser. Costs little if there is nothing to mark."""
     if _HINTS.search(markdown) is None or _OWN.search(markdown) is not None:
         return MarkedSource(markdown)
     if markdown.startswith(("    ", "\t")):
@@ -176,7 +176,7 @@ def _escaped(label: str) -> str:
 
 
 def markers(text: str) -> Iterator[tuple[int, Mark]]:
-    """The markers of a text by their position in UTF-16 code units."""
+    """Yield the markers of a text by their position in UTF-16 code units."""
     if _OWN.search(text) is None:
         return
     units = memoryview(text.encode("utf-16-le")).cast("H")

@@ -26,7 +26,7 @@ PICTURE_TYPE = _TYPE + 2
 
 
 def object_fragments(block: QTextBlock) -> Iterator[QTextFragment]:
-    """The fragments of a paragraph that has objects; most have none."""
+    """Yield the fragments of a paragraph that has objects; most have none."""
     iterator = block.begin() if OBJECT in block.text() else block.end()
     while not iterator.atEnd():
         yield iterator.fragment()

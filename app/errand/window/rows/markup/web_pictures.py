@@ -44,7 +44,7 @@ class PictureActions(Protocol):
 
 
 def host_of_picture(url: str) -> str:
-    """The host to load a picture from; empty if the address is not one of the web."""
+    """Return the host to load a picture from; empty if the address is not one of the web."""
     try:
         parts = urlsplit(url)
         host = parts.hostname or ""

@@ -133,7 +133,7 @@ class ToolCallCard(QWidget):
 
 
 def arguments_text(call: ToolCallBlock) -> tuple[str, str]:
-    """All arguments of the call, and their language."""
+    """Return all arguments of the call, and their language."""
     if call.invalid is not None:
         return escape_hidden(call.invalid), ""
     if call.display.language:
@@ -144,7 +144,7 @@ def arguments_text(call: ToolCallBlock) -> tuple[str, str]:
 
 
 def _argument(name: str, value: JsonValue) -> str:
-    """A text of several lines as it is, anything else as JSON; together the lines are YAML."""
+    """Return a text of several lines as it is, anything else as JSON; together the lines are YAML."""
     if isinstance(value, str) and "\n" in value:
         return f"{name}: |\n{indent(value, '  ')}"
     return f"{name}: {json.dumps(value, ensure_ascii=False)}"
@@ -170,10 +170,10 @@ def _last_lines(output: str) -> str:
 
 
 def _output_file(row: ToolCallRow) -> str:
-    """The path of an output that was too long or not text; otherwise empty."""
+    """Return the path of an output that was too long or not text; otherwise empty."""
     return row.result.facts.output_file if row.result and row.result.facts else ""
 
 
 def result_diff(row: ToolCallRow) -> str:
-    """The file change made by the call, as a unified diff; empty if there is none."""
+    """Return the file change made by the call, as a unified diff; empty if there is none."""
     return row.result.facts.diff if row.result and row.result.facts else ""

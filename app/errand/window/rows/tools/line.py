@@ -52,7 +52,7 @@ def line_of(row: ToolCallRow) -> tuple[str, str, list[LinePart]]:
 def _unfinished_line(
     row: ToolCallRow, icon: str, target: list[LinePart], settled: list[LinePart]
 ) -> tuple[str, str, list[LinePart]]:
-    """The line of a call that has no result yet, or will have none."""
+    """Return the line of a call that has no result yet, or will have none."""
     running = [LinePart(escape_hidden_line(tr(row.call.display.running))), *target]
     not_begun = target or running
     match row.state:
@@ -73,7 +73,7 @@ def _unfinished_line(
 def _stopped_line(
     row: ToolCallRow, result: ToolResultBlock, icon: str, target: list[LinePart], settled: list[LinePart]
 ) -> tuple[str, str, list[LinePart]]:
-    """The line of a call that a stop or a message of a person prevented or ended: no failure of its own."""
+    """Return the line of a call that a stop or a message of a person prevented or ended: no failure of its own."""
     has_begun = result.facts is not None
     verb = LinePart(escape_hidden_line(tr(row.call.display.done if has_begun else row.call.display.running)))
     why = tr("skipped for your message") if "skipped" in result.marks else tr("stopped") if has_begun else tr("not run")
@@ -82,7 +82,7 @@ def _stopped_line(
 
 
 def _elapsed(progress: CallProgress | None) -> str:
-    """The time of a call that has begun, from a second on; a running one without fractions."""
+    """Return the time of a call that has begun, from a second on; a running one without fractions."""
     if progress is None:
         return ""
     seconds = ((progress.ended_at or datetime.now(UTC)) - progress.started_at).total_seconds()
@@ -108,7 +108,7 @@ def _sub_agent_line(task: Task, icon: str, target: list[LinePart]) -> tuple[str,
 
 
 def sub_agent_state(task: Task) -> tuple[str, str]:
-    """The state in words, and its colour."""
+    """Return the state in words, and its colour."""
     if task.outcome.ended_at is not None:
         match task.activity.status:
             case "completed":

@@ -242,7 +242,7 @@ class BranchCommands(QObject):
         self._agents.show_agent(agent.id)
 
     async def _sub_agent_of(self, node_id: str, conversation_id: str) -> Agent | None:
-        """The sub-agent whose task wrote this node."""
+        """Return the sub-agent whose task wrote this node."""
         params = ConversationNodesParams(conversation_id=conversation_id, leaf_id=node_id, limit=1)
         page = await self._session.call(CONVERSATION_NODES, params)
         task_id = page.nodes[-1].task_id

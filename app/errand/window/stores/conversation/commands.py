@@ -237,7 +237,7 @@ class TaskCommands(QObject):
             self._session.send(TASK_TRY_NOW, TaskIdParams(task_id=task.id), self.failed.emit)
 
     def _is_for_another(self, text: str, task: Task) -> bool:
-        """True if a text mentions agents, but not the running one."""
+        """Return True if a text mentions agents, but not the running one."""
         named = self._agents.named_in(text)
         return bool(named) and task.agent_id not in named
 
@@ -246,7 +246,7 @@ class TaskCommands(QObject):
         return task.agent_id if task is not None else None
 
     def _addressee(self, text: str) -> str | None:
-        """The agent that a message goes to; None lets the engine decide by mentions and turn order."""
+        """Return the agent that a message goes to; None lets the engine decide by mentions and turn order."""
         return None if self._agents.named_in(text) or self._agents.is_in_round else self._agents.chosen_id
 
     def return_unsent(self, message: Unsent, reason: str) -> None:

@@ -55,7 +55,7 @@ class QueueStore(QObject):
         return tuple(entry for kind in _KINDS for entry in task.queue if entry.kind == kind)
 
     def position(self, queued_id: str) -> tuple[int, int]:
-        """The index of an entry among those of its kind, and their number."""
+        """Return the index of an entry among those of its kind, and their number."""
         entry = self._entry(queued_id)
         own = [each.id for each in self.entries if entry is not None and each.kind == entry.kind]
         return (own.index(queued_id), len(own)) if own else (0, 0)

@@ -93,7 +93,7 @@ class TreeStore(QObject):
             self._store.branches.switch(node_id)
 
     def compared_with_shown(self, node_id: str) -> tuple[ComparedBranch, ComparedBranch] | None:
-        """The shown branch and the newest one through this node; None if they are the same."""
+        """Return the shown branch and the newest one through this node; None if they are the same."""
         front, other = self._head_id, newest_leaf(node_id, self._nodes)
         if front is None or other in path_to(front, self._nodes):
             return None
@@ -106,11 +106,11 @@ class TreeStore(QObject):
         self._store.branches.compare(tuple(siblings))
 
     def end_of(self, node_id: str) -> str:
-        """The last node of the newest branch through this node."""
+        """Return the last node of the newest branch through this node."""
         return self._compared(newest_leaf(node_id, self._nodes)).leaf_id
 
     def _sub_agent_at(self, node_id: str) -> str | None:
-        """The sub-agent on whose branch a node is, unless it was deleted."""
+        """Return the sub-agent on whose branch a node is, unless it was deleted."""
         at: str | None = node_id
         while at in self._nodes and not self._nodes[at].task_from:
             at = self._nodes[at].parent_id
@@ -118,7 +118,7 @@ class TreeStore(QObject):
         return task.agent_id if task is not None and self._store.agents.get(task.agent_id) is not None else None
 
     def _compared(self, leaf_id: str) -> ComparedBranch:
-        """The branch with the agent at its end; the selected agent takes precedence."""
+        """Return the branch with the agent at its end; the selected agent takes precedence."""
         selected = self._store.agents.shown
         agents = [agent for agent in self._store.agents.all if self._nearest_listed.get(agent.head_id or "") == leaf_id]
         agent = selected if selected in agents else next(iter(agents), None)
@@ -240,7 +240,7 @@ class TreeStore(QObject):
 
 
 def _tree_node(node: Node, parent_id: str | None) -> TreeNode:
-    """A node from an event, in the form that the engine uses in trees."""
+    """Return a node from an event, in the form that the engine uses in trees."""
     text = next(
         (block.text.lstrip() for block in node.blocks if isinstance(block, TextBlock) and block.text.strip()), ""
     )

@@ -270,7 +270,7 @@ class ComparedBranchView(QWidget):
         menu.popup(self._other.mapToGlobal(self._other.rect().bottomLeft()))
 
     def choices_menu(self) -> QMenu:
-        """The branches that can be shown here."""
+        """Return the branches that can be shown here."""
         menu = QMenu(self)
         for branch in self._comparison.others:
             action = menu.addAction(self._name_of(branch).replace("&", "&&"))

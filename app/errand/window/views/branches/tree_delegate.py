@@ -25,7 +25,7 @@ def line_title(line: TreeLine) -> str:
 
 
 def line_detail(line: TreeLine) -> str:
-    """The position in a fork, the author, the number of turns, and the cost of the tasks that started here."""
+    """Return the position in a fork, the author, the number of turns, and the cost of the tasks that started here."""
     return " · ".join(_details(line))
 
 

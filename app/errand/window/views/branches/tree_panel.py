@@ -59,7 +59,7 @@ class TreeModel(QAbstractListModel):
         self.endResetModel()
 
     def row_of(self, node_id: str) -> QModelIndex:
-        """The index of a node's line; invalid if there is none."""
+        """Return the index of a node's line; invalid if there is none."""
         return next((self.index(row) for row, line in enumerate(self.lines) if line.node_id == node_id), _ROOT)
 
 
@@ -163,7 +163,7 @@ class TreePanelView(QWidget):
         menu.popup(self._list.viewport().mapToGlobal(self._list.visualRect(index).center()))
 
     def menu_of(self, line: TreeLine) -> QMenu:
-        """The context menu of a line: actions on the branch through it."""
+        """Return the context menu of a line: actions on the branch through it."""
         menu = QMenu(self)
         pair = self._store.compared_with_shown(line.node_id)
         menu.addAction(self._theme.icon("corner-down-right"), tr("Open"), partial(self._store.go_to, line.node_id))

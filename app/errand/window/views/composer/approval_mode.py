@@ -30,7 +30,7 @@ _NEXT: dict[ApproveMode, ApproveMode] = {"ask": "edits", "edits": "plan"}
 
 
 def next_mode(mode: ApproveMode) -> ApproveMode:
-    """The mode after this one when a person cycles: never one that allows everything."""
+    """Return the mode after this one when a person cycles: never one that allows everything."""
     return _NEXT.get(mode, "ask")
 
 

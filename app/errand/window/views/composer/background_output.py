@@ -39,7 +39,7 @@ def state_text(command: BackgroundCommand) -> str:
 
 
 def asks_for_secret(command: BackgroundCommand) -> bool:
-    """True if its last line looks like the prompt for a password, which nobody should read over a shoulder."""
+    """Return True if its last line looks like the prompt for a password, which nobody should read over a shoulder."""
     last = command.last_lines.rsplit("\n", 1)[-1].casefold()
     return command.waits_for_input and any(word in last for word in _SECRET_WORDS)
 

@@ -46,7 +46,7 @@ class CompletionListView(QFrame):
         self.list.itemClicked.connect(self.choose)
 
     def start(self) -> int:
-        """The position in the text where the completion starts; -1 if nothing is to be completed."""
+        """Return the position in the text where the completion starts; -1 if nothing is to be completed."""
         raise NotImplementedError
 
     def items(self, start: int) -> list[QListWidgetItem]:
@@ -123,7 +123,7 @@ class MentionListView(CompletionListView):
         super().__init__(field, tr("Mention an agent"), theme)
 
     def start(self) -> int:
-        """The position of the @ before the cursor; -1 if there is none, or if it is part of a word."""
+        """Return the position of the @ before the cursor; -1 if there is none, or if it is part of a word."""
         cursor = self.field.textCursor()
         line, column = cursor.block().text(), cursor.positionInBlock()
         at = line.rfind("@", 0, column)
@@ -132,7 +132,7 @@ class MentionListView(CompletionListView):
         return cursor.block().position() + at
 
     def items(self, start: int) -> list[QListWidgetItem]:
-        """The agents whose names start with the typed text; names may contain blanks."""
+        """Return the agents whose names start with the typed text; names may contain blanks."""
         cursor = self.field.textCursor()
         typed = cursor.block().text()[start + 1 - cursor.block().position() : cursor.positionInBlock()].casefold()
         agents = self._agents()

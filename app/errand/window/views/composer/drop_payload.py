@@ -37,7 +37,7 @@ class DropPayload:
 
 
 def can_attach(mime: QMimeData) -> bool:
-    """True if the data contains something to attach. Text with a picture of itself counts as text."""
+    """Return True if the data contains something to attach. Text with a picture of itself counts as text."""
     has_picture = mime.hasImage() or any(mime.hasFormat(kind) for kind in _PICTURE_KINDS)
     return bool(_paths(mime)) or (has_picture and not mime.hasText()) or _is_long(mime.text())
 

@@ -45,7 +45,10 @@ class PromptHistory:
         self._unsent = ""
 
     def step(self, by: int, messages: Sequence[str], current: str) -> str | None:
-        """The text to show for a step, -1 for an older one; None at the ends. `messages` has the newest first."""
+        """Return the text to show for a step, -1 for an older one; None at the ends.
+
+        `messages` has the newest first.
+        """
         if self._index == 0 or current != self._shown:
             self._index, self._unsent = 0, current
         index = self._index - by
@@ -248,7 +251,7 @@ class InputPanelView(QWidget):
             self.completions.offer_mentions()
 
     def _agent_name(self, task: Task | None) -> str:
-        """The name of the task's agent; empty with a single agent."""
+        """Return the name of the task's agent; empty with a single agent."""
         agent = self._store.agents.get(task.agent_id) if task is not None and self._store.agents.is_several else None
         return agent.name if agent is not None else ""
 

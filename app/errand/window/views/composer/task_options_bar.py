@@ -155,7 +155,7 @@ class TaskOptionsView(QWidget):
         picker.open_beside(self.model_button)
 
     def minimumSizeHint(self) -> QSize:
-        """The width of the buttons without text."""
+        """Return the width of the buttons without text."""
         side = self.folder_button.sizeHint().height()
         return QSize((3 + len(self._approval_mode.words)) * side, side)
 
@@ -270,5 +270,8 @@ class TaskOptionsView(QWidget):
 
 
 def _short(name: str) -> str:
-    """The beginning of a long name: a button with the full text would widen the window. The tool tip has it in full."""
+    """Return the beginning of a long name: a button with the full text would widen the window.
+
+    The tool tip has it in full.
+    """
     return name if len(name) <= _MAX_NAME else f"{name[: _MAX_NAME - 1]}…"

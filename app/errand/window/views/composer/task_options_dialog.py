@@ -198,7 +198,7 @@ class TaskOptionsDialog(FramelessDialog):
 
 
 def _box(name: str, rows: Sequence[tuple[str, str, str]], chosen: str) -> QComboBox:
-    """A combo box of rows with a value, a name and an explanation."""
+    """Return a combo box of rows with a value, a name and an explanation."""
     box = QComboBox()
     box.setAccessibleName(name)
     box.setFocusPolicy(Qt.FocusPolicy.StrongFocus)

@@ -74,7 +74,7 @@ class ModelTickList(QListView):
         return tuple(line.name for line in self._model.lines)
 
     def index_of(self, name: str) -> QModelIndex:
-        """The first line with this name."""
+        """Return the first line with this name."""
         return self._model.index(self.shown.index(name), 0)
 
     def search(self, text: str) -> None:

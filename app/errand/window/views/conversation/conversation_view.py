@@ -109,7 +109,7 @@ class ConversationView(QWidget):
         return self._welcome
 
     def focus_panes(self) -> tuple[QWidget, ...]:
-        """The stops of F6."""
+        """Return the stops of F6."""
         beginning = (self._welcome.focus_pane(),) if self._welcome is not None else ()
         inside = (pane.focusProxy() or pane for pane in self.panels.panes)
         return (self.transcript, *beginning, self.composer.field, *inside)

@@ -144,7 +144,7 @@ def _type(event: QKeyEvent, composer: ComposerView) -> bool:
 
 
 def _typed_text(event: QKeyEvent) -> str:
-    """The text that a key types; empty for commands. AltGr is Ctrl and Alt on some systems."""
+    """Return the text that a key types; empty for commands. AltGr is Ctrl and Alt on some systems."""
     modifiers, modifier = event.modifiers(), Qt.KeyboardModifier
     has_control, has_alt = bool(modifiers & modifier.ControlModifier), bool(modifiers & modifier.AltModifier)
     is_command = has_control != has_alt or bool(modifiers & modifier.MetaModifier)

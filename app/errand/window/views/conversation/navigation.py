@@ -134,7 +134,7 @@ class AskNavigation(QObject):
             self._store.agents.show_agent(left)
 
     def _row_of(self, ask: Ask) -> int | None:
-        """The row of an ask, usually near the end."""
+        """Return the row of an ask, usually near the end."""
         for index in reversed(range(self._store.count())):
             row = self._store.row(index)
             if isinstance(row, AskRow) and row.ask.id == ask.id:

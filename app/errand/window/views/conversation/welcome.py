@@ -64,7 +64,7 @@ class WelcomeView(QWidget):
         self._on_theme_changed()
 
     def focus_pane(self) -> QWidget:
-        """The first thing to do: a stop of F6."""
+        """Return the first thing to do: a stop of F6."""
         if not self._models.is_empty:
             return self.folders.browse
         return self.set_up if self._store.has_toured else self.tour

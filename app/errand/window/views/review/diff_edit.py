@@ -155,7 +155,7 @@ class DiffEdit(QPlainTextEdit):
         return line.text[1:] if has_sign else line.text
 
     def _place(self, row: int) -> tuple[int, int, int]:
-        """A row by the numbers of the next line that has some, and how many rows above that it is."""
+        """Return a row by the numbers of the next line that has some, and how many rows above that it is."""
         for below, line_number in enumerate(range(row, len(self._lines))):
             line = self._line_in(line_number)
             if line is not None and (line.old or line.new):
@@ -163,7 +163,7 @@ class DiffEdit(QPlainTextEdit):
         return 0, 0, 0
 
     def _row_of(self, old: int, new: int, above: int) -> int:
-        """The row of a place; if it is not there any more, that of the line that follows."""
+        """Return the row of a place; if it is not there any more, that of the line that follows."""
         if not (old or new):
             return 0
         rows = ((row, self._line_in(row)) for row in range(len(self._lines)))

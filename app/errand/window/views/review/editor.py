@@ -53,7 +53,7 @@ def open_in_editor(path: str, line: int, workspace: str) -> str:
 
 
 def editor_command(environment: Mapping[str, str], path: str, line: int) -> tuple[str, ...] | None:
-    """The command of the graphical editor that the environment names; None if it names none."""
+    """Return the command of the graphical editor that the environment names; None if it names none."""
     for name in ("VISUAL", "EDITOR"):
         try:
             program, *options = shlex.split(environment.get(name, ""))

@@ -72,7 +72,7 @@ def _number(setting: Setting, text: str) -> float:
 
 
 def matches(setting: Setting, text: str) -> bool:
-    """True if all words of a search are in its title, help or name."""
+    """Return True if all words of a search are in its title, help or name."""
     haystack = f"{tr(setting.title)} {tr(setting.help)} {setting.name}".casefold()
     return all(word in haystack for word in text.casefold().split())
 

@@ -32,7 +32,7 @@ _ADDRESS_LINES = 3
 
 
 def server_state(server: McpServer) -> tuple[str, Tone]:
-    """The state of a server as a text for people."""
+    """Return the state of a server as a text for people."""
     if not server.enabled:
         return tr("Off"), "muted"
     if not server.command and not server.url:

@@ -67,7 +67,7 @@ class ModelListField(QWidget):
         return field
 
     def _made_row(self, place: int) -> QWidget:
-        """The model at a place, with what moves it up and removes it."""
+        """Return the model at a place, with what moves it up and removes it."""
         model = self._ids[place]
         name = model_name(model)
         field = self._made_field(f"{self._title} {place + 1}", "")

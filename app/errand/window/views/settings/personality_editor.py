@@ -226,7 +226,10 @@ class PersonalityEditorView(QWidget):
             QWidget.setTabOrder(before, after)
 
     def _entered(self) -> Personality:
-        """The personality in the fields. Selecting all tools is stored as an empty list, to include future tools."""
+        """Return the personality in the fields.
+
+        Selecting all tools is stored as an empty list, to include future tools.
+        """
         chosen = tuple(name for name, box in self._tools.items() if box.isChecked())
         return msgspec.structs.replace(
             self._base,

@@ -111,7 +111,7 @@ class RuleFormView(InPlaceFormView):
         )
 
     def _rule(self) -> GrantDraft:
-        """The rule as it was typed. Raises ValueError with what is wrong."""
+        """Return the rule as it was typed. Raises ValueError with what is wrong."""
         kind, text, folder = _KINDS[self._kind.currentText()], self._text.text().strip(), self._folder.text().strip()
         match kind.about:
             case "folder":

@@ -120,7 +120,7 @@ class ShortcutRowView(QWidget):
         self._on_changed()
 
     def matches(self, text: str) -> bool:
-        """True if all words of a search are in the action's text or keys."""
+        """Return True if all words of a search are in the action's text or keys."""
         keys = " ".join(map(native_keys, self._shortcuts.keys(self.action.name)))
         haystack = f"{self.action.text} {keys}".casefold()
         return all(word in haystack for word in text.casefold().split())

@@ -69,7 +69,7 @@ class ShortcutStore(QObject):
         return self._by_name[name].shortcuts if own is None else tuple(own)
 
     def display_text(self, name: str) -> str:
-        """The keys in the platform's notation; "" for none."""
+        """Return the keys in the platform's notation; "" for none."""
         return native_keys(self.keys(name)[0]) if self.keys(name) else ""
 
     def is_changed(self, name: str) -> bool:
@@ -80,7 +80,7 @@ class ShortcutStore(QObject):
         return any(self.is_changed(action.name) for action in self.actions)
 
     def holder(self, keys: str) -> Action | None:
-        """The action that has these keys."""
+        """Return the action that has these keys."""
         return next((action for action in self.actions if keys in self.keys(action.name)), None)
 
     def bind(self, name: str, keys: str) -> None:

@@ -46,6 +46,6 @@ class ExportDialog(QFileDialog):
 
 
 def file_name(title: str) -> str:
-    """The title reduced to characters that every system allows in file names."""
+    """Return the title reduced to characters that every system allows in file names."""
     file_stem = "-".join("".join(letter if letter.isalnum() else " " for letter in title).split())
     return file_stem[:_MAX_NAME_LENGTH].strip("-") or "conversation"

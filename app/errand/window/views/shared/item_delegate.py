@@ -113,7 +113,7 @@ class ItemDelegate(QStyledItemDelegate):
                 rest.setLeft(rest.left() + QFontMetrics(font).horizontalAdvance(part))
 
     def title_rect(self, option: QStyleOptionViewItem, index: _Index) -> QRect:
-        """The rectangle of the item without the heading above it."""
+        """Return the rectangle of the item without the heading above it."""
         return _rect(option).adjusted(0, self.heading_height() if _text(index, HEADING) else 0, 0, 0)
 
     def _paint_heading(self, painter: QPainter, place: QRect, heading: str) -> QRect:
@@ -169,7 +169,7 @@ class ItemDelegate(QStyledItemDelegate):
         return QFontMetrics(font).height() + self._theme.tokens.space_tight // 2
 
     def heading_height(self) -> int:
-        """The height of a heading above an item."""
+        """Return the height of a heading above an item."""
         return self._line(self._detail_font(bold=True)) + self._theme.tokens.space_wide
 
 

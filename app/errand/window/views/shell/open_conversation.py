@@ -189,7 +189,7 @@ class OpenConversationFactory(QObject):
         self.states = TabStates(services.stores, unread)
 
     def make(self, conversation_id: str) -> OpenConversation:
-        """An open conversation; a new one for ""."""
+        """Return an open conversation; a new one for ""."""
         return OpenConversation(self, conversation_id)
 
     def make_view(self, conversation_id: str) -> ConversationView:

@@ -186,7 +186,7 @@ class TabBarView(QTabBar):
         return str(self.tabData(self.currentIndex())) if self.count() else ""
 
     def overflows(self, width: int) -> bool:
-        """True if the tabs do not fit into the width."""
+        """Return True if the tabs do not fit into the width."""
         return sum(self.minimumTabSizeHint(index).width() for index in range(self.count())) > width
 
     def add(self, key: str, state: TabState) -> None:

@@ -268,7 +268,7 @@ class PagedListView(QListView):
             self._select_open()  # pressed here and let go elsewhere
 
     def open_actions(self) -> tuple[ListAction, ...]:
-        """The first two actions of every list."""
+        """Return the first two actions of every list."""
         return (
             ListAction(tr("Open"), "", lambda conversation: self.opened.emit(conversation.id)),
             ListAction(

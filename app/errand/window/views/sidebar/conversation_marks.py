@@ -34,18 +34,18 @@ class ConversationMarks(QObject):
         self._on_unread_changed()
 
     def state(self, conversation_id: str) -> DotState:
-        """The state of its task if a dot is to be shown, else "idle"."""
+        """Return the state of its task if a dot is to be shown, else "idle"."""
         return shown_state(dot_state(self._tasks.of_conversation(conversation_id)), self.unread(conversation_id))
 
     def unread(self, conversation_id: str) -> int:
         return self._counts.get(conversation_id, 0)
 
     def is_active(self, conversation_id: str) -> bool:
-        """True while it runs, waits for somebody, or has something unread."""
+        """Return True while it runs, waits for somebody, or has something unread."""
         return conversation_id in self._at_work or conversation_id in self._counts
 
     def folder(self, conversation: Conversation) -> str:
-        """The folder that somebody chose for it; "" if it has one of its own."""
+        """Return the folder that somebody chose for it; "" if it has one of its own."""
         return "" if conversation.workspace.startswith(self._own_folders) else conversation.workspace
 
     def _on_task_update(self, task: Task) -> None:

@@ -24,13 +24,13 @@ _ROOT = QModelIndex()
 
 
 def short_time(moment: datetime, now: datetime) -> str:
-    """The time within the last week, otherwise the date."""
+    """Return the time within the last week, otherwise the date."""
     local = moment.astimezone(now.tzinfo)
     return f"{local:%H:%M}" if local.date() > now.date() - timedelta(days=7) else number_format.short_day(local)
 
 
 def short_day(moment: datetime, now: datetime) -> str:
-    """The time of today, the day of the last week, otherwise the date: where no heading tells the day."""
+    """Return the time of today, the day of the last week, otherwise the date: where no heading tells the day."""
     day = moment.astimezone(now.tzinfo).date()
     is_of_week = now.date() - timedelta(days=7) < day < now.date()
     return number_format.short_weekday(day) if is_of_week else short_time(moment, now)
@@ -84,7 +84,7 @@ class ConversationModel(QAbstractListModel):
             self._arrange()
 
     def at(self, index: _Index) -> Conversation | None:
-        """The conversation of a row; None for the lines that show more or fewer."""
+        """Return the conversation of a row; None for the lines that show more or fewer."""
         if not index.isValid() or index.row() >= self._count:
             return None
         row = index.row()
@@ -96,7 +96,7 @@ class ConversationModel(QAbstractListModel):
         return self._listing.get(line.key) if line.kind == "conversation" else None
 
     def row_of(self, conversation_id: str) -> int | None:
-        """The row of a conversation, if it is loaded and not folded away."""
+        """Return the row of a conversation, if it is loaded and not folded away."""
         index = self._listing.index_of(conversation_id)
         if index is not None and index >= self._tail_start:
             return index - self._tail_start + len(self._head)

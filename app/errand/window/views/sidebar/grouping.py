@@ -53,7 +53,7 @@ def day_heading(moment: datetime, now: datetime) -> str:
 
 
 def heading_of(conversation: Conversation, now: datetime) -> str:
-    """The heading of its day; pinned ones have their own."""
+    """Return the heading of its day; pinned ones have their own."""
     if conversation.pinned and not conversation.archived:
         return PINNED
     return day_heading(conversation.updated_at, now)
@@ -68,7 +68,7 @@ def arrange(
     current: str,
     most: int = GROUPED,
 ) -> tuple[list[ListRow], int]:
-    """The rows at the top, and the index of the first conversation below them: those follow without folding.
+    """Return the rows at the top, and the index of the first conversation below them: those follow without folding.
 
     By day these are the older than a week; by folder there are none, and `most` conversations are grouped. `current`
     is never folded away.
@@ -139,7 +139,7 @@ def _folded(
     unfolded: Set[str],
     current: str,
 ) -> list[ListRow]:
-    """The rows of one group; a line for a single hidden one would save nothing."""
+    """Return the rows of one group; a line for a single hidden one would save nothing."""
     finished = [
         conversation.id
         for conversation in members

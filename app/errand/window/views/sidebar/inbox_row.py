@@ -332,7 +332,7 @@ class InboxRowView(QFrame):
         return head
 
     def _decision(self, event: QKeyEvent) -> bool | None:
-        """The decision that a key gives on an approval or a limit; None for other keys."""
+        """Return the decision that a key gives on an approval or a limit; None for other keys."""
         if not self.entry.asks or self.entry.asks[0].kind in ("question", "unknown"):
             return None
         modifiers = event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier

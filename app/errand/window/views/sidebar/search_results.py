@@ -51,7 +51,7 @@ class _Result:
 
 
 def plain_snippet(snippet: str) -> str:
-    """A snippet in one line without the signs of Markdown; the marks around the hits stay."""
+    """Return a snippet in one line without the signs of Markdown; the marks around the hits stay."""
     for sign, left in _SIGNS:
         snippet = sign.sub(left, snippet)
     return " ".join(snippet.split())

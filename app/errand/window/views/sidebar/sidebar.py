@@ -219,7 +219,7 @@ class SidebarView(QFrame):
         return archive
 
     def focus_panes(self) -> tuple[QWidget, ...]:
-        """The stops of F6."""
+        """Return the stops of F6."""
         return (self.search, *self.inbox.rows[:1], self.list)
 
     def _lay_out(self) -> None:

@@ -68,7 +68,7 @@ def make_bars(report: UsageReportResult, days: int | None, today: date) -> Bars:
 
 
 def accessible_text(rows: Sequence[UsageRow]) -> str:
-    """The figures of some rows as one line of text."""
+    """Return the figures of some rows as one line of text."""
     if not rows:
         return tr("no usage")
     costs = [row.usage.cost_usd for row in rows if row.usage.cost_usd is not None]
@@ -86,7 +86,7 @@ def total_tokens(row: UsageRow) -> int:
 
 
 def axis_maximum(bars: Bars) -> float:
-    """The maximum of the axis: the next round number above the highest bar."""
+    """Return the maximum of the axis: the next round number above the highest bar."""
     most = max((bar.value for bar in bars.bars), default=0.0)
     if most <= 0:
         return 1.0
@@ -95,7 +95,7 @@ def axis_maximum(bars: Bars) -> float:
 
 
 def amount_label(amount: float, unit: str) -> str:
-    """A number on the axis, abbreviated."""
+    """Return a number on the axis, abbreviated."""
     if unit == "money":
         return dollars(amount)
     for size, sign in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
@@ -105,7 +105,7 @@ def amount_label(amount: float, unit: str) -> str:
 
 
 def dollars(amount: float) -> str:
-    """An amount of money in the format used everywhere."""
+    """Return an amount of money in the format used everywhere."""
     return money(Usage(cost_usd=amount))
 
 

@@ -119,7 +119,7 @@ class UsageTableView(QTableView):
 
 
 def _paid(row: UsageRow) -> str:
-    """The cost, with `?` for turns whose price is unknown."""
+    """Return the cost, with `?` for turns whose price is unknown."""
     cost = money(row.usage)
     return f"{cost} + ?" if cost and row.unpriced_turns else cost or ("?" if row.unpriced_turns else "")
 

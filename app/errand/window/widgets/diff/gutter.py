@@ -187,5 +187,5 @@ def _x(row: QTextLine, at: int) -> float:
 
 
 def _units(text: str, at: int) -> int:
-    """A position in the UTF-16 units that Qt counts."""
+    """Return a position in the UTF-16 units that Qt counts."""
     return at if text.isascii() else len(text[:at].encode("utf-16-le", "surrogatepass")) // 2

@@ -38,7 +38,7 @@ class DiffLine:
 
 
 def diff_lines(diff: str, longest: int = 0) -> list[DiffLine]:
-    """The lines of one file's diff, without its names, or of some of its hunks.
+    """Return the lines of one file's diff, without its names, or of some of its hunks.
 
     Lines that do not belong to a hunk are notes, unless they have the sign of a change. A line is cut after `longest`
     characters; 0 cuts none.
@@ -81,7 +81,7 @@ def _lines(diff: str, longest: int) -> Iterator[DiffLine]:
 
 
 def _range(first: str, length: str | None) -> tuple[int, int]:
-    """The first line of a range and the line after its last; an empty range names the line before it."""
+    """Return the first line of a range and the line after its last; an empty range names the line before it."""
     size = 1 if length is None else int(length)
     start = int(first) if size else int(first) + 1
     return start, start + size
@@ -96,25 +96,25 @@ def _shown(line: str, longest: int) -> str:
 
 
 def diff_name(diff: str) -> str:
-    """The file that a diff names; empty if it names none."""
+    """Return the file that a diff names; empty if it names none."""
     first, _, rest = diff.partition("\n")
     return first.removeprefix("--- ") if first.startswith("--- ") and rest.startswith("+++ ") else ""
 
 
 def is_complete(lines: Iterable[DiffLine]) -> bool:
-    """True for a diff of which nothing is left out."""
+    """Return True for a diff of which nothing is left out."""
     kinds = {line.kind for line in lines}
     return "note" not in kinds and not kinds.isdisjoint(("added", "removed"))
 
 
 def line_counts(lines: Iterable[DiffLine]) -> tuple[int, int]:
-    """The numbers of added and of removed lines."""
+    """Return the numbers of added and of removed lines."""
     kinds = [line.kind for line in lines]
     return kinds.count("added"), kinds.count("removed")
 
 
 def paired(lines: Sequence[DiffLine | None], index: int) -> DiffLine | None:
-    """The line that a removed or an added one became or was.
+    """Return the line that a removed or an added one became or was.
 
     It is that with the same place in the same change or, if more lines were added than removed, the most similar one.
     """
@@ -138,7 +138,10 @@ def paired(lines: Sequence[DiffLine | None], index: int) -> DiffLine | None:
 
 
 def _edge(lines: Sequence[DiffLine | None], index: int, by: int) -> int:
-    """The first or the last line of a change. One of very many lines is a rewrite, in which no line became another."""
+    """Return the first or the last line of a change.
+
+    One of very many lines is a rewrite, in which no line became another.
+    """
     for _ in range(_MAX_COMPARED_LENGTH):
         following = lines[index + by] if 0 <= index + by < len(lines) else None
         if following is None or following.kind not in ("added", "removed"):
@@ -149,7 +152,7 @@ def _edge(lines: Sequence[DiffLine | None], index: int, by: int) -> int:
 
 @lru_cache(maxsize=512)
 def changed_words(text: str, other: str) -> tuple[tuple[int, int], ...]:
-    """The parts of `text` that are not in `other`, as half-open ranges; none if too little is the same.
+    """Return the parts of `text` that are not in `other`, as half-open ranges; none if too little is the same.
 
     Both are lines with their signs, which are not compared.
     """
@@ -169,7 +172,7 @@ def changed_words(text: str, other: str) -> tuple[tuple[int, int], ...]:
 
 
 def side_by_side(lines: Sequence[DiffLine]) -> tuple[list[DiffLine | None], list[DiffLine | None]]:
-    """The lines of the old and of the new text, in rows; None where one side has no line."""
+    """Return the lines of the old and of the new text, in rows; None where one side has no line."""
     left: list[DiffLine | None] = []
     right: list[DiffLine | None] = []
     for is_change, group in groupby(lines, lambda line: line.kind in ("added", "removed")):

@@ -98,7 +98,7 @@ class DiffSyntax(QObject):
         return line.hunk == other.hunk and self._code(number) is not None
 
     def _code(self, number: int, kinds: Sequence[str] = _CODE) -> str | None:
-        """The text of a line without its sign; None if it is no code, or too long."""
+        """Return the text of a line without its sign; None if it is no code, or too long."""
         line = self._line(number)
         if line is None or line.kind not in kinds or len(line.text) > MAX_LINE_LENGTH:
             return None
@@ -122,7 +122,7 @@ class DiffSyntax(QObject):
 
 
 def _by_line(runs: Sequence[HighlightedRun]) -> Iterator[list[tuple[int, int, TokenKind]]]:
-    """The parts of each line that are not plain text: start, end, kind."""
+    """Yield the parts of each line that are not plain text: start, end, kind."""
     line: list[tuple[int, int, TokenKind]] = []
     offset = 0
     for run in runs:

@@ -100,7 +100,7 @@ def _unknown_text(tool: GuardedTool, unknown: list[str]) -> str:
 
 
 def _prepared(tool: GuardedTool, arguments: JsonObject) -> JsonObject:
-    """The arguments with the names that the tool gives to near ones."""
+    """Return the arguments with the names that the tool gives to near ones."""
     try:
         return tool.prepare_arguments(arguments)
     except ToolError:
@@ -108,7 +108,7 @@ def _prepared(tool: GuardedTool, arguments: JsonObject) -> JsonObject:
 
 
 def _unknown_arguments(value: JsonValue, schema: JsonValue, prefix: str = "") -> list[str]:
-    """The paths of the fields that a schema with declared fields does not declare, as in `items.state`."""
+    """Return the paths of the fields that a schema with declared fields does not declare, as in `items.state`."""
     if not isinstance(schema, dict):
         return []
     if isinstance(value, list):

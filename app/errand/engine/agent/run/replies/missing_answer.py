@@ -75,7 +75,7 @@ def _is_in_fence(text: str, position: int) -> bool:
 
 
 def _known_names(tools: Sequence[ToolDefinition]) -> Iterator[str]:
-    """The names of tools and of their actions: small models call `read` where the tool is `code`."""
+    """Yield the names of tools and of their actions: small models call `read` where the tool is `code`."""
     for tool in tools:
         yield tool.name
         properties = tool.parameters.get("properties")
@@ -95,7 +95,7 @@ def _json(text: str) -> JsonValue:
 
 
 def _called_names(value: JsonValue) -> Iterator[str]:
-    """The names in a call or a list of calls; none for an object that is something else."""
+    """Yield the names in a call or a list of calls; none for an object that is something else."""
     for call in value if isinstance(value, list) else [value]:
         if not isinstance(call, dict):
             return

@@ -225,7 +225,7 @@ class RepeatDetector(Feature):
             self._remark = RepeatedCall(count=hint.count, call=first, others=tuple(others))
 
     def _hint(self, call_id: str) -> _Repetition | None:
-        """The repetition to tell about at the result of this call, which must be known."""
+        """Return the repetition to tell about at the result of this call, which must be known."""
         hint = self._hints.get(call_id)
         return hint if hint is not None and not self._recent.is_changed(call_id, len(hint.calls)) else None
 
@@ -275,7 +275,7 @@ class RepeatDetector(Feature):
 
 
 def _shown(call: str) -> str:
-    """The beginning of a call in one line, without keys."""
+    """Return the beginning of a call in one line, without keys."""
     return short_line(call, _MAX_CALL_LENGTH, redact)
 
 

@@ -66,7 +66,7 @@ class Callback:
         self.redirect_uri = f"http://{HOST}:{runner.addresses[0][1]}{PATH}"
 
     async def received(self) -> Mapping[str, str]:
-        """The parameters that the browser brought."""
+        """Return the parameters that the browser brought."""
         return await self._answer
 
     def bring(self, url: str) -> None:
@@ -105,7 +105,7 @@ class Callback:
         return _page(200, "You are signed in", "You can close this page and go back to Errand.")
 
     def _take(self, query: list[tuple[str, str]]) -> bool:
-        """True for the first answer that has the state of this sign-in, and everything once."""
+        """Return True for the first answer that has the state of this sign-in, and everything once."""
         parameters = dict(query)
         is_ours = hmac.compare_digest(parameters.get("state", "").encode("utf-8", "replace"), self._state.encode())
         if not is_ours or len(parameters) < len(query) or self._answer.done():
@@ -115,7 +115,10 @@ class Callback:
 
 
 def code_of(answer: Mapping[str, str], issuer: str, *, names_issuer: bool) -> str:
-    """The code in an answer of `issuer`. Raises `McpError` if it is a refusal, or one of another server (RFC 9207)."""
+    """Return the code in an answer of `issuer`.
+
+    Raises `McpError` if it is a refusal, or one of another server (RFC 9207).
+    """
     named = answer.get("iss")
     if (named is not None and named != issuer) or (named is None and names_issuer):
         raise McpError("The answer is not one of the server that was asked, so it was not used. Sign in again.")

@@ -65,7 +65,7 @@ class _ServerMetadata(msgspec.Struct, frozen=True):
 
 
 def parse_challenge(headers: Iterable[str]) -> Challenge:
-    """The Bearer challenge of `WWW-Authenticate` headers; an empty one if there is none."""
+    """Return the Bearer challenge of `WWW-Authenticate` headers; an empty one if there is none."""
     parameters: dict[str, str] = {}
     for header in headers:
         scheme = ""
@@ -145,7 +145,7 @@ async def _first_server(addresses: NamedAddresses, issuers: Sequence[str]) -> _S
 
 
 async def _server_metadata(addresses: NamedAddresses, issuer: str) -> _ServerMetadata | str:
-    """The metadata of an authorization server, or why there are none."""
+    """Return the metadata of an authorization server, or why there are none."""
     await addresses.check(issuer)
     problem = ""
     for url in _server_places(issuer):
@@ -170,14 +170,14 @@ def _server_places(issuer: str) -> tuple[str, ...]:
 
 
 def _places(url: str, name: str) -> tuple[str, ...]:
-    """The well-known address with the path inserted, and the one at the root."""
+    """Return the well-known address with the path inserted, and the one at the root."""
     origin, path = _origin(url), urlsplit(url).path.rstrip("/")
     root = f"{origin}/.well-known/{name}"
     return (f"{root}{path}", root) if path else (root,)
 
 
 async def _read(addresses: NamedAddresses, url: str, kind: type[T]) -> T | str:
-    """The metadata at an address, or what is wrong with them."""
+    """Return the metadata at an address, or what is wrong with them."""
     answer = await addresses.get(url)
     if answer.status != 200:
         return f"{shown(url)} answered with {answer.status}."
@@ -195,14 +195,14 @@ def _origin(url: str) -> str:
 
 
 def canonical(url: str) -> str:
-    """The address of a server as tokens name it."""
+    """Return the address of a server as tokens name it."""
     parts = urlsplit(url)
     path = "" if parts.path == "/" else parts.path
     return f"{_origin(url)}{path}{f'?{parts.query}' if parts.query else ''}"
 
 
 def _covers(resource: str, server: str) -> bool:
-    """True if tokens for `resource` are meant for the server: it is the server, or a path above it."""
+    """Return True if tokens for `resource` are meant for the server: it is the server, or a path above it."""
     try:
         resource_url, other = urlsplit(resource), urlsplit(server)
     except ValueError:

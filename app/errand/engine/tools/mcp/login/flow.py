@@ -100,7 +100,7 @@ class LoginFlow:
             await self._callback.close()
 
     async def _client(self, at: Authorization, callback: Callback) -> Client:
-        """The client that was entered, the registered one if its port is free, or a new registration."""
+        """Return the client that was entered, the registered one if its port is free, or a new registration."""
         request = self._request
         if request.client is not None:
             has_secret = bool(request.client.secret)
@@ -130,7 +130,7 @@ class LoginFlow:
         return None if has_expired else held.client
 
     def _with_earlier_scope(self, at: Authorization) -> Authorization:
-        """A server that asks for more than before wants both."""
+        """Return a server that asks for more than before wants both."""
         held = self._request.held
         if held is None or not at.scope or self._request.challenge.error != "insufficient_scope":
             return at

@@ -63,7 +63,7 @@ class Logins:
         self._hidden: dict[str, deque[frozenset[str]]] = {}
 
     async def token(self, spec: ServerSpec, refused: str = "") -> str:
-        """The access token for a server; empty if there is none and a person has to sign in.
+        """Return the access token for a server; empty if there is none and a person has to sign in.
 
         `refused` is one that the server does not take any more. Raises `McpError` if it cannot be renewed now.
         """
@@ -97,7 +97,7 @@ class Logins:
             return UNKNOWN_ISSUER
 
     async def has(self, spec: ServerSpec) -> bool:
-        """True if tokens are stored for the server. Opens no keyring."""
+        """Return True if tokens are stored for the server. Opens no keyring."""
         if not spec.url:
             return False
         if (name := _name(spec)) in self._held:
@@ -298,7 +298,7 @@ def _issuer_of(held: Credentials | None, spec: ServerSpec) -> str:
 
 
 def _unregistered(client: Client) -> Client:
-    """The next sign-in registers another one."""
+    """Return the next sign-in registers another one."""
     return msgspec.structs.replace(client, redirect_uri="")
 
 

@@ -77,7 +77,7 @@ class NamedAddresses:
             raise McpError(f"{shown(url)} did not answer within {self._limit_s:g} s.") from error
 
     async def _request(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None) -> Answer | str:
-        """The answer, or where it redirects to."""
+        """Return the answer, or where it redirects to."""
         import aiohttp
 
         addresses, proxy = await self._judged(url)
@@ -109,7 +109,7 @@ class NamedAddresses:
             raise McpError(f"{shown(url)} could not be read: {cause_of(error)}.") from error
 
     async def _judged(self, url: str) -> tuple[dict[str, list[str]], str | None]:
-        """The IP addresses to connect to, and the proxy of the environment, if one is to be used."""
+        """Return the IP addresses to connect to, and the proxy of the environment, if one is to be used."""
         host, addresses, proxy = await _look_up(url)
         _, of_server, _ = await _look_up(self._server)
         refused = self._judge(url, addresses, self._server, of_server)
@@ -121,7 +121,7 @@ class NamedAddresses:
 
 
 async def _look_up(url: str) -> tuple[str, list[str], str | None]:
-    """The host of an address, its IP addresses, and the proxy that is used for it."""
+    """Return the host of an address, its IP addresses, and the proxy that is used for it."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
@@ -168,5 +168,5 @@ async def _body(response: "aiohttp.ClientResponse", url: str) -> bytes:
 
 
 def shown(url: str) -> str:
-    """An address as texts name it: without query, bounded, printable."""
+    """Return an address as texts name it: without query, bounded, printable."""
     return "".join(letter for letter in display_address(url[:4_096]) if letter.isprintable())[:_MAX_ADDRESS_LENGTH]

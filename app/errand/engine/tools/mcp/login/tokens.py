@@ -142,7 +142,7 @@ async def exchange(
     verifier: str,
     redirect_uri: str,
 ) -> Credentials:
-    """The tokens for the code that the browser brought. Raises `McpError`."""
+    """Return the tokens for the code that the browser brought. Raises `McpError`."""
     empty = Credentials(
         server=server,
         issuer=at.issuer,

@@ -97,7 +97,7 @@ class OrphansView(QWidget):
 
 
 def orphan_summary(found: OrphansResult) -> str:
-    """The number, the total size, and the largest by name."""
+    """Return the number, the total size, and the largest by name."""
     if not found.count:
         return tr("Every conversation has an agent.")
     heading = trn(

@@ -58,7 +58,7 @@ class ProviderKind:
 
 
 def provider_kinds(providers: Iterable[Provider]) -> tuple[ProviderKind, ...]:
-    """The two interfaces, then the providers of the catalogue; local servers are found by themselves."""
+    """Return the two interfaces, then the providers of the catalogue; local servers are found by themselves."""
     kinds = [
         ProviderKind(_OPENAI, tr("OpenAI-compatible")),
         ProviderKind(_ANTHROPIC, tr("Anthropic-compatible")),

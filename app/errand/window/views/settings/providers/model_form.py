@@ -127,7 +127,7 @@ class ModelFormView(InPlaceFormView):
 
 
 def tokens_of(text: str) -> int | None:
-    """A context size such as 131,072, 128K or 1M; None for what is no number."""
+    """Return a context size such as 131,072, 128K or 1M; None for what is no number."""
     typed = text.strip().lower()
     unit = _UNITS.get(typed[-1:], 1)
     amount = number_of(typed[:-1] if unit > 1 else typed)
