@@ -70,6 +70,7 @@ async def test_those_that_a_command_leaves_are_ended(limited: ToolContext) -> No
     printed = text_of(await run(tool_of(limited, "shell"), {"command": starts(marker)}))
     assert _REMARK in printed
     await until(lambda: len(running(marker)) <= _LIMIT)
+    await run(tool_of(limited, "shell"), {"command": "true"})  # says what was ended after the first result
     await limited.processes.end()
     assert _REMARK not in text_of(await run(tool_of(limited, "shell"), {"command": "true"}))
 
@@ -80,6 +81,7 @@ async def test_what_code_forks_is_ended_and_the_session_goes_on(limited: ToolCon
     printed = text_of(await run(tool_of(limited, "python"), {"code": code}))
     assert _REMARK in printed
     await until(lambda: len(running(marker)) <= _LIMIT)
+    await run(tool_of(limited, "python"), {"code": "b = 6"})  # says what was ended after the first result
     assert text_of(await run(tool_of(limited, "python"), {"code": "a"})) == "5"
 
 
