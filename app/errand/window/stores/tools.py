@@ -54,6 +54,7 @@ class ToolStore(QObject):
         self.tools: tuple[ToolInfo, ...] | None = None
         self.servers: tuple[McpServer, ...] | None = None
         self._timer = QTimer(self, interval=_PAUSE_MS, singleShot=True)
+        self._loads = 0
         self._timer.timeout.connect(self.load)
 
     def show(self, workspace: str | None) -> None:
@@ -146,7 +147,10 @@ class ToolStore(QObject):
         return McpServerParams(name=server.name, workspace=server.workspace or self.workspace)
 
     async def _load(self) -> None:
-        params = McpListParams(workspace=self.workspace)
-        self.servers = (await self._session.call(MCP_LIST, params)).servers
-        self.tools = (await self._session.call(TOOL_LIST, params)).tools
-        self.changed.emit()
+        self._loads += 1
+        number, params = self._loads, McpListParams(workspace=self.workspace)
+        servers = (await self._session.call(MCP_LIST, params)).servers
+        tools = (await self._session.call(TOOL_LIST, params)).tools
+        if number == self._loads:  # else they were asked for again, and answers can come in another order
+            self.servers, self.tools = servers, tools
+            self.changed.emit()

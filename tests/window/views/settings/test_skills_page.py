@@ -1,8 +1,10 @@
 """The page with skills, on a real engine server: removing one and putting it back."""
 
+import asyncio
 import shutil
 from collections.abc import AsyncGenerator
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 from PySide6.QtCore import Qt
@@ -12,12 +14,17 @@ from pytestqt.qtbot import QtBot
 
 from errand.client.connection import Connection
 from errand.protocol.agents import AGENT_CREATE, AgentCreateParams
-from errand.protocol.skills import SkillInstallParams, SkillPreviewParams
+from errand.protocol.base import Method, Wire
+from errand.protocol.skills import SKILL_LIST, SkillInstallParams, SkillPreviewParams
+from errand.window.stores.session import EngineSession
 from errand.window.stores.stores import make_stores
 from errand.window.theme.theme import Theme
 from errand.window.views.settings.skills_page import SkillsPageView
 from tests.support.engine_server import EngineServer, engine_server
 from tests.support.window import until
+
+P = TypeVar("P", bound=Wire)
+R = TypeVar("R", bound=Wire)
 
 
 @pytest.fixture
@@ -101,3 +108,50 @@ async def test_skills_of_a_folder_are_trusted_and_not_trusted_as_a_whole(
     await press(page, "Don't trust these skills")
     await until(lambda: has(page, "nobody has trusted the skills"))
     assert (await engine.services.tools.skills.listing(str(workspace))).trust == "declined"
+
+
+class HeldCalls:
+    """Calls of a session, of which the answer to the first list of skills comes when `gate` is set."""
+
+    def __init__(self, session: EngineSession) -> None:
+        self.spawn = session.spawn
+        self.gate, self.held = asyncio.Event(), asyncio.Event()
+        self.answered = asyncio.Event()
+        self._session = session
+
+    async def call(self, method: Method[P, R], params: P) -> R:
+        result = await self._session.call(method, params)
+        if method.name == SKILL_LIST.name and not self.held.is_set():
+            self.held.set()
+            await self.gate.wait()
+            self.answered.set()
+        return result
+
+
+async def test_a_list_that_is_answered_late_does_not_replace_a_newer_one(
+    engine: EngineServer, theme: Theme, qtbot: QtBot, source: Path
+) -> None:
+    async def connect() -> Connection:
+        connection = Connection(engine.endpoint, "window")
+        await connection.open()
+        return connection
+
+    stores = make_stores(connect)
+    await stores.session.start()
+    calls = HeldCalls(stores.session)
+    page = SkillsPageView(theme, calls)
+    qtbot.addWidget(page)
+    page.show()
+    page.load()
+    await calls.held.wait()
+    skills = engine.services.tools.skills
+    preview = (await skills.preview(SkillPreviewParams(source=str(source)))).preview
+    assert preview is not None
+    await skills.install(SkillInstallParams(source=preview.source, fingerprint=preview.fingerprint))
+    page.load()
+    await until(lambda: "Remove report" in visible(page))
+    calls.gate.set()
+    await calls.answered.wait()
+    await asyncio.sleep(0)  # the page has the answer
+    assert "Remove report" in visible(page)
+    await stores.session.close()

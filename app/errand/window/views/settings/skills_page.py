@@ -157,6 +157,7 @@ class SkillsPageView(SettingsPageView):
         self._folder.folder_chosen.connect(self.load)
         self.banner.action_clicked.connect(self._on_undo_clicked)
         self._removed = ""  # the last one
+        self._lists = 0
 
     def load(self) -> None:
         self._calls.spawn(self._load(), self.show_failure)
@@ -166,7 +167,12 @@ class SkillsPageView(SettingsPageView):
         await self._list()
 
     async def _list(self) -> None:
-        self._show(await self._calls.call(SKILL_LIST, SkillListParams(workspace=self._folder.folder)))
+        """Show the skills, unless they were asked for again meanwhile: answers can come in another order."""
+        self._lists += 1
+        number = self._lists
+        listed = await self._calls.call(SKILL_LIST, SkillListParams(workspace=self._folder.folder))
+        if number == self._lists:
+            self._show(listed)
 
     def _decide(self, *, is_trusted: bool) -> None:
         folder = self._folder.folder
@@ -175,7 +181,8 @@ class SkillsPageView(SettingsPageView):
             self._calls.spawn(self._send_decision(params), self._on_failed)
 
     async def _send_decision(self, params: SkillTrustParams) -> None:
-        self._show(await self._calls.call(SKILL_TRUST, params))
+        await self._calls.call(SKILL_TRUST, params)
+        await self._list()
 
     def _show_trust(self, found: SkillListResult) -> None:
         """The decision about all skills that the folder brings."""
