@@ -12,7 +12,7 @@ from errand.client.errors import NoEngine
 from errand.client.subscription import ConnectionMessage
 from errand.protocol.base import JsonObject
 from errand.protocol.engine import Endpoint
-from errand.protocol.events import LogRecord
+from errand.protocol.events import EventRecord, LogRecord
 from errand.system.local_trust import is_valid_proof, proof
 from tests.support.engine_server import TOKEN, EngineServer
 from tests.support.limits import WAIT_LIMIT_S
@@ -85,7 +85,7 @@ class Watcher:
 
     @property
     def sequences(self) -> list[int]:
-        return [message.sequence for message in self.messages if isinstance(message, LogRecord)]
+        return [message.sequence for message in self.messages if isinstance(message, EventRecord)]
 
     async def until(self, condition: Callable[[list[ConnectionMessage]], bool]) -> None:
         async with asyncio.timeout(WAIT_LIMIT_S):
