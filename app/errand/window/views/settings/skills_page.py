@@ -156,6 +156,8 @@ class SkillsPageView(SettingsPageView):
         self._form.installed.connect(self._on_installed)
         self._folder.folder_chosen.connect(self.load)
         self.banner.action_clicked.connect(self._on_undo_clicked)
+        self._trust.hide()  # until it is known that there is something to decide
+        self._distrust.hide()
         self._removed = ""  # the last one
         self._lists = 0
 
