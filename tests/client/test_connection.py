@@ -13,7 +13,7 @@ from errand.client.errors import CallError, ConnectionLost, NoEngine
 from errand.client.subscription import ConnectionDown, ConnectionMessage, ConnectionRestored
 from errand.protocol.base import EmptyParams
 from errand.protocol.engine import ENGINE_SHUTDOWN, ENGINE_STATUS, EngineShutdownParams
-from errand.protocol.events import ConversationUpdate, Resync, TaskUpdate
+from errand.protocol.events import ConversationUpdate, EventRecord, Resync, TaskUpdate
 from errand.protocol.tasks.methods import (
     TASK_LIST,
     TASK_START,
@@ -26,7 +26,7 @@ from errand.protocol.tasks.methods import (
 )
 from tests.support.connections import Cable, Watcher, cable_to
 from tests.support.engine_server import EngineServer, engine_server
-from tests.support.records import conversation, task
+from tests.support.records import NOW, conversation, task
 
 
 @asynccontextmanager
@@ -128,6 +128,20 @@ async def test_events_missed_during_a_disconnect_come_once_and_in_order(engine: 
         await watcher.until_sequence(13)
         assert watcher.sequences == list(range(3, 14))
         assert Resync not in [type(message) for message in watcher.messages]
+
+
+async def test_the_end_of_a_task_that_was_listed_is_seen_though_it_came_before_its_conversation_was_followed(
+    engine: EngineServer,
+) -> None:
+    await publish_steps(engine, 3)
+    async with cable_to(engine.endpoint()) as cable, connected(cable) as connection:
+        watcher, start = Watcher(connection), connection.welcome
+        assert len((await connection.call(TASK_LIST, TaskListParams())).tasks) == 1
+        end = TaskUpdate(task=task(step_count=1, ended_at=NOW))
+        engine.log.publish(end)
+        await engine.log.flush()
+        await connection.subscribe_scope("c1", "full", after=start.head, epoch=start.epoch)
+        assert watcher.messages == [EventRecord(sequence=4, epoch=start.epoch, event=end)]
 
 
 async def test_an_engine_that_comes_back_elsewhere_with_another_token_is_found(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from errand.client.known_tasks import KnownTasks
 from errand.protocol.events import Event, EventRecord, LogRecord, TaskUpdate
 from errand.protocol.tasks.change import TaskChange, change_of
-from errand.protocol.tasks.methods import TaskResult
+from errand.protocol.tasks.methods import TaskListResult, TaskResult
 from errand.protocol.tasks.task import Task, replace_fields
 from tests.support.records import NOW, task
 
@@ -37,3 +37,11 @@ def test_a_task_of_an_answer_is_known_from_there_unless_events_said_more() -> No
     known_tasks.learn(TaskResult(task=task()))
     second = replace_fields(planning, step_count=1)
     assert known_tasks.whole(_logged(change_of(second, frozenset({"progress"})))) == _shown(second)
+
+
+def test_tasks_of_a_list_are_known_from_there_but_for_those_that_ended() -> None:
+    known_tasks, ended_task = KnownTasks(), replace_fields(task("t2"), status="completed", ended_at=NOW)
+    known_tasks.learn(TaskListResult(tasks=(task(), ended_task)))
+    planning = replace_fields(task(), detail="planning")
+    assert known_tasks.whole(_logged(change_of(planning, frozenset({"activity"})))) == _shown(planning)
+    assert known_tasks.whole(_logged(change_of(ended_task, frozenset({"activity"})))) is None

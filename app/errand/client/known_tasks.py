@@ -1,10 +1,12 @@
 """The tasks that a connection knows: the engine sends a task once, and then what of it changes."""
 
+from collections.abc import Iterable
+
 from errand.protocol.base import Wire
 from errand.protocol.engine import SubscribeResult
 from errand.protocol.events import EventRecord, LogRecord, TaskUpdate
 from errand.protocol.tasks.change import TaskChange
-from errand.protocol.tasks.methods import TaskResult, TaskStartResult
+from errand.protocol.tasks.methods import TaskListResult, TaskResult, TaskStartResult
 from errand.protocol.tasks.task import Task
 
 
@@ -24,8 +26,10 @@ class KnownTasks:
             case SubscribeResult(snapshot=snapshot) if snapshot is not None:
                 for task in snapshot.tasks:
                     self._put(task)
-            case TaskResult(task=task) | TaskStartResult(task=task) if task.outcome.ended_at is None:
-                self._tasks.setdefault(task.id, task)
+            case TaskListResult(tasks=tasks):
+                self._add(tasks)
+            case TaskResult(task=task) | TaskStartResult(task=task):
+                self._add((task,))
             case _:
                 pass
 
@@ -40,6 +44,11 @@ class KnownTasks:
         if isinstance(event, TaskUpdate):
             self._put(event.task)
         return EventRecord(sequence=record.sequence, epoch=record.epoch, event=event)
+
+    def _add(self, tasks: Iterable[Task]) -> None:
+        for task in tasks:
+            if task.outcome.ended_at is None:
+                self._tasks.setdefault(task.id, task)
 
     def _put(self, task: Task) -> None:
         if task.outcome.ended_at is None:

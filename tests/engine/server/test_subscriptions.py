@@ -1,10 +1,14 @@
 """A subscription delivers a snapshot or a replay, then every event once and in order."""
 
 import asyncio
+from datetime import timedelta
 
 import msgspec
 import pytest
 
+from errand.engine.server.authentication import Handshake
+from errand.engine.server.outbox import Outbox
+from errand.engine.server.session import ClientSession, Subscription
 from errand.protocol.base import JsonObject
 from errand.protocol.engine import SubscribeResult
 from errand.protocol.events import (
@@ -21,7 +25,7 @@ from errand.protocol.tasks.methods import TaskStartParams
 from errand.protocol.tasks.task import Task, replace_fields
 from tests.support.connections import RawClient, error_of, raw_client
 from tests.support.engine_server import EngineServer
-from tests.support.records import agent, conversation, grant, node, task
+from tests.support.records import NOW, agent, conversation, grant, node, task
 from tests.support.stored_records import on_both
 
 
@@ -293,6 +297,49 @@ async def test_a_task_is_sent_whole_again_after_changes_that_were_not_sent(engin
         last = replace_fields(task(step_count=2), detail="thinking")
         engine.log.publish(TaskUpdate(task=last))
         assert (await client.event()).event == TaskUpdate(task=last)
+
+
+async def test_a_snapshot_of_a_conversation_has_every_task_that_has_not_ended(engine: EngineServer) -> None:
+    await with_task(engine)
+    for number in range(60):
+        at = NOW + timedelta(minutes=number)
+        engine.log.publish(TaskUpdate(task=task(f"later{number}", started_at=at, ended_at=at)))
+    await engine.log.flush()
+    async with raw_client(engine) as client:
+        snapshot = subscribed(await client.ask("subscribe", scope="c1")).snapshot
+        assert snapshot is not None
+        assert [snapshot.tasks[0].id, snapshot.tasks[-1].id, len(snapshot.tasks)] == ["later59", "t1", 51]
+
+
+async def test_a_task_is_sent_whole_again_after_a_snapshot_that_may_be_older_than_what_was_sent(
+    engine: EngineServer,
+) -> None:
+    outbox = Outbox()
+    session = ClientSession(engine.log, outbox, Handshake(engine.token, lambda: None))
+    every = Subscription("all", "summary", since=0, live=True)
+    session.follow(every)
+    detach = engine.log.attach(session)
+    await with_task(engine)
+    await publish_steps(engine, 1, start=1)
+    of_conversation = Subscription("c1", "full", since=engine.log.head)
+    session.follow(of_conversation)
+    await publish_steps(engine, 2, start=2)
+    session.go_live_after_reply(of_conversation)
+    session.reply(b"{}")
+    await publish_steps(engine, 2, start=4)
+    detach()
+    sent = [msgspec.json.decode(await outbox.take()) for _ in range(8)]
+    kinds = [message["params"]["event"]["type"] if message else "reply" for message in sent]
+    assert kinds == [
+        "conversationUpdate",
+        "taskUpdate",
+        "taskChange",
+        "taskUpdate",
+        "taskChange",
+        "reply",
+        "taskUpdate",
+        "taskChange",
+    ]
 
 
 def _steps_of(state: Task) -> TaskChange:

@@ -123,7 +123,6 @@ class ClientSession:
             return None
         for record in missed:
             self._put(Frame(record).data)
-        self._known_tasks.clear()  # these may be older than what another subscription has sent
         return len(missed)
 
     def go_live_after_reply(self, subscription: Subscription) -> None:
@@ -140,6 +139,7 @@ class ClientSession:
                 self._go_live(subscription)
 
     def _go_live(self, subscription: Subscription) -> None:
+        self._known_tasks.clear()  # the snapshot or replay may be older than what another subscription has sent
         subscription.live = True
         held = self._held_events
         self._held_events = [item for item in held if not _is_undelivered(subscription, item.record)]
@@ -152,11 +152,16 @@ class ClientSession:
 
     def _send(self, record: EventRecord, frame: Frame) -> None:
         """Send an event; of a task that the client may not know, all of it."""
-        task_id = record.event.task.id if isinstance(record.event, TaskUpdate) else None
-        is_known = task_id is None or task_id in self._known_tasks
-        if task_id is not None:
-            self._known_tasks.add(task_id)
-        self._put(frame.data if is_known else frame.whole)
+        data = frame.data
+        if isinstance(record.event, TaskUpdate):
+            task = record.event.task
+            if task.id not in self._known_tasks:
+                data = frame.whole
+            if task.outcome.ended_at is None:
+                self._known_tasks.add(task.id)
+            else:
+                self._known_tasks.discard(task.id)
+        self._put(data)
 
     def _put(self, data: bytes) -> None:
         if not self.outbox.put(MessageKind.EVENT, data):

@@ -18,7 +18,10 @@ _NODES = 50
 
 
 async def snapshot(database: Database, subscription: Subscription) -> Snapshot:
-    """Read while the journal is paused at event `subscription.since`: see `subscribe` in `handlers/engine.py`."""
+    """Read while the journal is paused at event `subscription.since`: see `subscribe` in `handlers/engine.py`.
+
+    It has all tasks of the scope that have not ended: a replay may have only what changed of them.
+    """
     if subscription.scope == ALL:
         return await _all_conversations(database, subscription.since)
     return await _one_conversation(database, subscription)
@@ -54,7 +57,7 @@ async def _one_conversation(database: Database, subscription: Subscription) -> S
     conversation = await database.conversations.get(subscription.scope)
     if conversation is None:
         raise NotFound(f"There is no conversation {subscription.scope!r}.")
-    tasks = (await database.tasks.page(limit=_RECENT_TASKS, conversation_id=conversation.id)).tasks
+    recent = (await database.tasks.page(limit=_RECENT_TASKS, conversation_id=conversation.id)).tasks
     agents = await database.agents.list(conversation.id)
     agent = next((agent for agent in agents if agent.id == subscription.agent_id), first_agent(agents))
     # A tree without agents shows the newest branch.
@@ -66,7 +69,7 @@ async def _one_conversation(database: Database, subscription: Subscription) -> S
     forks = await database.trees.forks(nodes)
     return Snapshot(
         sequence=subscription.since,
-        tasks=tasks,
+        tasks=_merged(await database.tasks.active(conversation.id), recent),
         asks=tuple(ask for ask in await database.asks.waiting() if ask.conversation_id == conversation.id),
         conversations=(conversation,),
         agents=agents,

@@ -18,6 +18,7 @@ _ONE = select(tasks.c.body).where(tasks.c.id == bindparam("id"))
 _NEWEST = select(tasks.c.body, tasks.c.started_at, tasks.c.id).order_by(tasks.c.started_at.desc(), tasks.c.id.desc())
 _ALL_OF = _NEWEST.where(tasks.c.conversation_id == bindparam("conversation_id"))
 _ACTIVE = _NEWEST.where(tasks.c.ended_at.is_(None))
+_ACTIVE_OF = _ACTIVE.where(tasks.c.conversation_id == bindparam("conversation_id"))
 # Sub-agents of one task can be more than any page.
 _NOT_OF_SUB_AGENTS = tasks.c.body.not_like('%"parentId":"%')
 # Number of newest tasks in a conversation that are searched for one agent's.
@@ -108,6 +109,8 @@ class TaskStore:
         every = await self.of_conversation(parent.conversation_id)
         return tuple(task for task in every if task.origin.parent_id == parent.id)
 
-    async def active(self) -> tuple[Task, ...]:
+    async def active(self, conversation_id: str | None = None) -> tuple[Task, ...]:
         """Return all tasks that have not ended: running, waiting, paused or interrupted."""
-        return await self._reader.structs(_ACTIVE, Task)
+        if conversation_id is None:
+            return await self._reader.structs(_ACTIVE, Task)
+        return await self._reader.structs(_ACTIVE_OF, Task, {"conversation_id": conversation_id})
