@@ -5,6 +5,7 @@ from typing import cast
 import msgspec
 
 from errand.protocol.base import JsonObject, JsonValue
+from errand.protocol.comparisons import BranchSide, ConversationCompareResult
 from errand.protocol.conversations import ConversationTreeResult
 from errand.protocol.events import EventRecord, TaskUpdate
 from errand.protocol.methods import Notice
@@ -31,8 +32,11 @@ def _with_flat_tasks(value: object) -> object:
     match value:
         case Task():
             return flat_task(value)
-        case ConversationTreeResult():
+        case ConversationTreeResult() | BranchSide():
             return _replaced(value, "tasks", [flat_task(task) for task in value.tasks])
+        case ConversationCompareResult():
+            fields: JsonObject = msgspec.to_builtins(value)
+            return fields | {"a": _with_flat_tasks(value.a), "b": _with_flat_tasks(value.b)}
         case Notice(params=EventRecord(event=TaskUpdate(task=task)) as record):
             event = _replaced(record.event, "task", flat_task(task))
             return _replaced(value, "params", _replaced(record, "event", event))
