@@ -98,6 +98,7 @@ class Errand:
                     task = (await connection.call(TASK_LIST, TaskListParams(limit=1))).tasks[0]
                     if task.activity.status == status:
                         return task
+                    await asyncio.sleep(0.02)  # a client that asks without a pause is refused
         finally:
             await connection.close()
 
