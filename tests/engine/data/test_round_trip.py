@@ -259,6 +259,7 @@ async def test_truncated_export_keeps_complete_conversations_and_says_so(tmp_pat
 
 
 HEADER = '{"errand_export":1,"exported_at":"2026-01-02T03:04:05Z","home":""}'
+NESTED = "[" * 5_000 + "]" * 5_000
 
 
 def line(kind: str, record: object) -> str:
@@ -284,6 +285,15 @@ async def test_a_file_whose_tasks_have_no_groups_is_imported(tmp_path: Path) -> 
         (["no json"], "not a file that Errand exported"),
         (['{"errand_export":4,"exported_at":"2026-01-02T03:04:05Z"}'], "Update Errand first"),
         ([HEADER, line("node", node("n1"))], "a conversation should begin here"),
+        ([HEADER, f'{{"type":"node","record":{NESTED}}}'], "line 2: maximum recursion depth"),
+        (
+            [
+                HEADER.replace("1", "3", 1),
+                line("conversation", conversation()),
+                line("task", TASK).replace('"answer":{"n":1}', f'"answer":{NESTED}'),
+            ],
+            "line 3: maximum recursion depth",
+        ),
         ([HEADER, line("conversation", {"id": "c1"})], "line 2: Object missing required field"),
         ([HEADER, line("conversation", conversation("../x"))], "an id that is not"),
         ([HEADER, line("conversation", conversation()), line("node", node("n1", "n9"))], "a message without parent"),

@@ -56,5 +56,7 @@ async def test_task_that_continues_beyond_its_record_is_reported(tmp_path: Path)
 def test_invalid_record_file_is_refused_with_the_line_number() -> None:
     with pytest.raises(InvalidParams, match="Line 1 is not one of a record"):
         read(["{}"])
+    with pytest.raises(InvalidParams, match="Line 1 is not one of a record: maximum recursion depth"):
+        read(['{"recordVersion":2,"task":' + "[" * 5_000 + "]" * 5_000 + "}"])
     with pytest.raises(InvalidParams, match="no record of a task"):
         read([])

@@ -174,7 +174,7 @@ class ExportReader:
             raise InvalidParams(f"line {self._number}: the file ends here, in the middle")
         try:
             return _decoded_flat(text) if self._has_flat_tasks else _DECODER.decode(text)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise InvalidParams(f"line {self._number}: {error}") from error
 
     def _text(self) -> bytes:

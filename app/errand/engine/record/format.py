@@ -122,7 +122,7 @@ def read(lines: Sequence[str]) -> TaskRecord:
 def _line(number: int, text: str) -> RecordLine:
     try:
         return _DECODER.decode(_with_groups(text) if '"recordVersion"' in text else text)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidParams(f"Line {number} is not one of a record: {error}.") from error
 
 
