@@ -213,6 +213,25 @@ async def test_tasks_and_their_events_get_groups(database_url: str, tmp_path: Pa
         await database.close()
 
 
+async def test_damaged_tasks_and_events_stay_as_they_are_and_hinder_no_migration(tmp_path: Path) -> None:
+    migrate_to(tmp_path / "errand.db", "0015")
+    started = {"conversation_id": "c1", "status": "completed", "started_at": to_text(NOW)}
+    for task_id, body in (("t0", "damaged {"), ("t1", to_json(FLAT_TASK))):
+        insert(tmp_path / "errand.db", "tasks", {"id": task_id, "body": body, **started})
+    bodies = ('damaged "type":"taskUpdate" {', '{"event":null,"more":{"type":"taskUpdate"}}')
+    for sequence, body in enumerate(bodies, start=1):
+        insert(tmp_path / "errand.db", "events", {"sequence": sequence, "body": body})
+    database = await Database.open(sqlite_url(tmp_path / "errand.db"), tmp_path / "copies")
+    try:
+        assert await database.tasks.get("t1") == TASK
+        with pytest.raises(StorageError, match="A stored Task cannot be read"):
+            await database.tasks.get("t0")
+        rows = await execute(database, "SELECT body FROM events ORDER BY sequence")
+        assert tuple(row[0] for row in rows) == bodies
+    finally:
+        await database.close()
+
+
 def test_each_field_of_an_old_task_finds_its_place() -> None:
     assert msgspec.convert(grouped_task(FLAT_TASK), Task) == TASK
     assert grouped_task(msgspec.to_builtins(TASK)) == msgspec.to_builtins(TASK), "one with groups stays as it is"
