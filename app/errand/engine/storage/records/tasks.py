@@ -18,7 +18,9 @@ _ONE = select(tasks.c.body).where(tasks.c.id == bindparam("id"))
 _NEWEST = select(tasks.c.body, tasks.c.started_at, tasks.c.id).order_by(tasks.c.started_at.desc(), tasks.c.id.desc())
 _ALL_OF = _NEWEST.where(tasks.c.conversation_id == bindparam("conversation_id"))
 _ACTIVE = _NEWEST.where(tasks.c.ended_at.is_(None))
-_ACTIVE_OF = _ACTIVE.where(tasks.c.conversation_id == bindparam("conversation_id"))
+# SQLite uses the index of active tasks for this query. With the id in the order, or a condition on the conversation, it
+# would read the ended tasks too.
+_EVERY_ACTIVE = select(tasks.c.body).where(tasks.c.ended_at.is_(None)).order_by(tasks.c.started_at.desc())
 # Sub-agents of one task can be more than any page.
 _NOT_OF_SUB_AGENTS = tasks.c.body.not_like('%"parentId":"%')
 # Number of newest tasks in a conversation that are searched for one agent's.
@@ -111,6 +113,5 @@ class TaskStore:
 
     async def active(self, conversation_id: str | None = None) -> tuple[Task, ...]:
         """Return all tasks that have not ended: running, waiting, paused or interrupted."""
-        if conversation_id is None:
-            return await self._reader.structs(_ACTIVE, Task)
-        return await self._reader.structs(_ACTIVE_OF, Task, {"conversation_id": conversation_id})
+        every = await self._reader.structs(_EVERY_ACTIVE, Task)
+        return tuple(task for task in every if conversation_id in (None, task.conversation_id))
