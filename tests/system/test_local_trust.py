@@ -25,3 +25,14 @@ def test_ended_process_is_the_same_as_none() -> None:
     assert not is_same_process(ended.pid, None)
     assert not is_same_process(ended.pid, 1)
     assert not is_same_process(ended.pid, 0)
+
+
+def test_a_process_that_has_ended_counts_as_ended_before_its_parent_has_noticed() -> None:
+    zombie = subprocess.Popen((sys.executable, "-c", "input()"), stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    start = process_start(zombie.pid)
+    assert start is not None and is_same_process(zombie.pid, start)
+    zombie.kill()
+    os.waitid(os.P_PID, zombie.pid, os.WEXITED | os.WNOWAIT)  # it has ended, and stays a zombie
+    assert process_start(zombie.pid) is None
+    assert not is_same_process(zombie.pid, start)
+    zombie.communicate()

@@ -15,6 +15,7 @@ from typing import Literal
 from errand.system.regular_file import open_regular
 
 _LISTENING = "0A"  # the listening state in /proc/net/tcp; listening sockets come first
+_ENDED_STATES = (b"Z", b"X")  # a zombie or a dead process in /proc/PID/stat
 _MAX_FILE_BYTES = 65_536
 
 
@@ -55,11 +56,13 @@ def own_user() -> int:
 def process_start(pid: int) -> int | None:
     """Return the start time of a process in clock ticks since boot; with the pid it identifies the process.
 
-    None if there is no such process, or the system does not provide the time.
+    None if there is no such process, also if it has ended and only its parent has not noticed yet, or the system does
+    not provide the time.
     """
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
-            return int(file.read().rpartition(b")")[2].split()[19])
+            fields = file.read().rpartition(b")")[2].split()
+        return None if fields[0] in _ENDED_STATES else int(fields[19])
     except (OSError, ValueError, IndexError):
         return None
 
