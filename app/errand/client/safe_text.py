@@ -16,7 +16,9 @@ def plain(text: str) -> str:
 
 
 def output_text(text: str) -> str:
-    """A program's output as a terminal shows it: only the last version of an overwritten line (a progress bar)."""
+    """Return a program's output as a terminal shows it: only the last version of an overwritten line (a progress
+    bar).
+    """
     text = text.replace("\r\n", "\n").rstrip("\r")
     if "\r" in text:
         text = "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))

@@ -78,7 +78,9 @@ class ThoughtView:
         return is_new
 
     def _node(self, node: Node) -> Iterator[ThoughtEvent]:
-        """A reply without a call is the final response, which is reported at the end of the task."""
+        """Yield the events of a node. A reply without a call is the final response, which is reported at the end of
+        the task.
+        """
         acts = any(isinstance(block, ToolCallBlock) for block in node.blocks)
         for block in node.blocks:
             match block:

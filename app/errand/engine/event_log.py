@@ -154,7 +154,9 @@ def _call_key(task_id: str, call_id: str) -> _Key:
 
 
 def _replaces(delta: Delta) -> bool:
-    """True if it voids earlier deltas of the same key: a reply starts again; output is always sent as a whole."""
+    """Return True if it voids earlier deltas of the same key: a reply starts again; output is always sent as a
+    whole.
+    """
     return isinstance(delta, ToolOutput) or delta.offset == 0
 
 

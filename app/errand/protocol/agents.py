@@ -50,7 +50,9 @@ class Agent(Wire, frozen=True, kw_only=True):
 
 
 def first_agent(agents: Iterable[Agent]) -> Agent | None:
-    """The agent whose branch a conversation shows by default: the first of `agents`, oldest first, that takes turns."""
+    """Return the agent whose branch a conversation shows by default: the first of `agents`, oldest first, that takes
+    turns.
+    """
     every = tuple(agents)
     return next((agent for agent in every if agent.beside is None), every[0] if every else None)
 

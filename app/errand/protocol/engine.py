@@ -78,7 +78,9 @@ def is_key(variable: str) -> bool:
 
 
 def is_offered(variable: str) -> bool:
-    """True for variables of a client's environment that the engine uses: keys, and addresses of model servers."""
+    """Return True for variables of a client's environment that the engine uses: keys, and addresses of model
+    servers.
+    """
     return is_key(variable) or variable in _ADDRESSES
 
 

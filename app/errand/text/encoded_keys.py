@@ -85,7 +85,9 @@ def without_encoded_keys(text: str, find_keys: Callable[[str], Iterable[int]], r
 def _blobs_with_keys(
     blobs: Sequence[str], encoding: _Encoding, find_keys: Callable[[str], Iterable[int]]
 ) -> Sequence[int]:
-    """The indexes of the blobs, which are decoded together: for each alone the calls would take most of the time."""
+    """Return the indexes of the blobs, which are decoded together: for each alone the calls would take most of the
+    time.
+    """
     digits = [_digits(blob, encoding) for blob in blobs]
     starts = [0, *accumulate(map(len, digits))]
     joined = "".join(digits)

@@ -253,7 +253,9 @@ def _without_value(found: re.Match[str]) -> str:
 
 
 def _is_random(value: str) -> bool:
-    """True for a value that is no word, path or name: with digits among its letters, or long and in mixed case."""
+    """Return True for a value that is no word, path or name: with digits among its letters, or long and in mixed
+    case.
+    """
     if value.startswith(REMOVED[:4]) or "://" in value or value.startswith(("/", "./", "~", "%", "*", "-")):
         return False
     letters = sum(character.isalpha() for character in value)

@@ -133,7 +133,9 @@ class TaskLines:
         return task.id
 
     async def set_approvals(self, conversation_id: str | None, word: str) -> ApproveMode | None:
-        """The mode that was chosen, None for a word that is none; without a conversation it is only explained."""
+        """Return the mode that was chosen, None for a word that is none; without a conversation it is only
+        explained.
+        """
         mode = approve_mode(word)
         if mode is None:
             self._prompt.note(tr("Usage: /approve {names}").format(names=", ".join(APPROVAL_MODES)))

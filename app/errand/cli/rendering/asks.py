@@ -178,7 +178,9 @@ def _excerpt(lines: list[str], style: Style, most: int = _MAX_LINES) -> list[str
 
 
 def _labelled(label: str, text: str, style: Style, width: int) -> list[str]:
-    """A text of any length after its label; continuation lines are indented, so that they cannot imitate a label."""
+    """Return a text of any length after its label; continuation lines are indented, so that they cannot imitate a
+    label.
+    """
     room = max(20, width - len(_INDENT) - 1)
     pieces = [piece for line in text.split("\n") for piece in _pieces(line, room)]
     return [_line_of(label, style.bold(pieces[0])), *(_INDENT + style.bold(piece) for piece in pieces[1:])]

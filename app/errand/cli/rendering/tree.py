@@ -61,7 +61,9 @@ def _below(nodes: list[TreeNode], lanes: str, signs: tuple[str, str, str]) -> li
 def _folded(
     node: TreeNode, children: dict[str | None, list[TreeNode]], heads: dict[str | None, list[str]]
 ) -> tuple[TreeNode, int]:
-    """The last reply of a task that follows this one without a fork or a head between, and how many there are."""
+    """Return the last reply of a task that follows this one without a fork or a head between, and how many there
+    are.
+    """
     turns = 1
     while node.role == "assistant" and node.id not in heads and len(after := children.get(node.id, [])) == 1:
         if after[0].role != "assistant" or after[0].task_id != node.task_id:

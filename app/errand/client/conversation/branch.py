@@ -177,7 +177,8 @@ class LoadedBranch:
         return self._forks.children_of(self._order[-1]) if self._order else ()
 
     def newest_fork(self, places: Collection[str] = ()) -> tuple[str, ...]:
-        """The siblings at the newest fork of the loaded nodes, the end of the branch included; empty without one.
+        """Return the siblings at the newest fork of the loaded nodes, the end of the branch included; empty without
+        one.
 
         A node of `places` counts as a fork, though another branch has yet to begin there.
         """
@@ -243,8 +244,8 @@ class LoadedBranch:
         return [*self._speaker(node), *self._step(node)]
 
     def _step(self, node: Node) -> list[Row]:
-        """The number of the turn. The first has none: it is not known yet whether others follow, and a heading that
-        appears above a text later moves it down while it is read.
+        """Return the number of the turn. The first has none: it is not known yet whether others follow, and a
+        heading that appears above a text later moves it down while it is read.
         """
         return [StepRow(f"{node.id}/step", node.turn)] if node.role == "assistant" and node.turn > 1 else []
 
@@ -264,7 +265,7 @@ class LoadedBranch:
         return [SpeakerRow(f"{node.id}/speaker", node, speaker)]
 
     def _add_fork(self, node: Node) -> Sequence[str]:
-        """Return a node of another branch: returns the node at which a fork appeared."""
+        """Add a node of another branch; returns the node at which a fork appeared."""
         is_order = node.parent_id is None and node.author == "engine"  # the branch of a sub-agent
         if is_order or (node.parent_id is not None and node.parent_id not in self._nodes):
             return ()

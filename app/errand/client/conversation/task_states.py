@@ -21,7 +21,9 @@ def is_working(task: Task) -> bool:
 
 
 def is_paused(task: Task) -> bool:
-    """True if a person can let it go on: it was paused, also if the step at hand still runs, or it was interrupted."""
+    """Return True if a person can let it go on: it was paused, also if the step at hand still runs, or it was
+    interrupted.
+    """
     return (
         task.outcome.ended_at is None
         and not task.activity.stopping

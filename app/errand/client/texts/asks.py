@@ -38,7 +38,9 @@ _DEADLINES: dict[AskKind, str] = {
 
 
 def asked_text(ask: Ask) -> str:
-    """The question of a person or agent as it is; a limit and an unknown outcome as a sentence of this client."""
+    """Return the question of a person or agent as it is; a limit and an unknown outcome as a sentence of this
+    client.
+    """
     if ask.limit is not None:
         return f"{limit_text(ask.limit.kind, ask.limit.limit)} {tr('Go on?')}"
     return _UNKNOWN if ask.unknown is not None else plain(ask.text)

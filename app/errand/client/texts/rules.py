@@ -18,7 +18,8 @@ REMEMBERED: dict[Remember, str] = {
 
 
 def rule_words(line: str) -> tuple[str, ...]:
-    """The words of a command as a shell reads them, with operators as words of their own; without the final dots.
+    """Return the words of a command as a shell reads them, with operators as words of their own; without the final
+    dots.
 
     Raises ValueError with a sentence if it ends within a word.
     """

@@ -177,14 +177,14 @@ def _inside(named: Iterable[NamedPath], workspace: Path) -> Iterator[tuple[Path,
 
 
 def _without_recorded_folders(change: Change, recorded: Set[str]) -> Change:
-    """A folder above that has a record of its own does not go with the file."""
+    """Return the change without folders above that have a record of their own: they do not go with the file."""
     above = list(Path(change.path).parents)[: change.made_folders]
     count = next((number for number, folder in enumerate(above) if str(folder) in recorded), change.made_folders)
     return msgspec.structs.replace(change, made_folders=count)
 
 
 def _read(path: Path) -> Version:
-    """A file that cannot be read is treated as one that is too large."""
+    """Read a file. One that cannot be read is treated as one that is too large."""
     try:
         version = read_version(path)
     except OSError:

@@ -121,7 +121,8 @@ class FileHistory:
         return self._whole(version)
 
     def with_changes_since(self, version: Version, now: Version) -> Version | None:
-        """A version made of the head, with what somebody else made of it since; None if both touch the same lines.
+        """Return a version made of the head, with what somebody else made of it since; None if both touch the same
+        lines.
 
         `now` is the file as it is.
         """

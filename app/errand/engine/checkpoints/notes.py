@@ -102,7 +102,7 @@ async def _remove_unfinished(noted: Sequence[Change], contents: ContentStore) ->
 
 
 async def _completed(change: Change, workspace: Path, contents: ContentStore) -> Change | None:
-    """A change by a command that was running gets the content that the file has now; None if that is the same."""
+    """Return the change by a command that was running, with the file's content of now; None if that is the same."""
     if not _is_running(change):
         return change
 

@@ -20,7 +20,9 @@ _EMPTY = id_of(b"")
 
 
 def renamed_files(histories: Sequence[FileHistory], files: Sequence[ChangedFile]) -> dict[int, int]:
-    """The numbers of renamed files, by those of the files that they have become: first the same, then similar ones."""
+    """Return the numbers of renamed files, by those of the files that they have become: first the same, then similar
+    ones.
+    """
     gone: dict[int, str] = {}
     new: dict[int, str] = {}
     for number, (history, file) in enumerate(zip(histories, files, strict=True)):

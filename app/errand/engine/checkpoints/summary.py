@@ -54,7 +54,9 @@ def changes_of(task: Task, histories: list[FileHistory]) -> TaskChanges:
 
 
 def _with_renames(histories: list[FileHistory], files: list[ChangedFile]) -> tuple[ChangedFile, ...]:
-    """A renamed file has the lines that are changed in it, and the one that it was has none."""
+    """Count a renamed file's changed lines once: it has those that are changed in it, and the one that it was has
+    none.
+    """
     for now, old in renamed_files(histories, files).items():
         added, removed = _renamed_counts(histories[old], histories[now])
         files[now] = msgspec.structs.replace(files[now], renamed_from=files[old].name, added=added, removed=removed)

@@ -301,7 +301,7 @@ def _reason_of_other(path: Path) -> str:
 
 
 def _order(plan: _Plan) -> int:
-    """A folder is emptied before it is removed, and made before it is filled."""
+    """Return the key that orders changes: a folder is emptied before it is removed, and made before it is filled."""
     length = len(plan.change.path)
     return -length if plan.version.content == NOTHING else length
 

@@ -114,7 +114,9 @@ def _is_secret_name(name: str) -> bool:
 
 
 def is_protected(parts: tuple[str, ...]) -> bool:
-    """True for files of a workspace that configure tools or agents; `parts` are the names below the workspace."""
+    """Return True for files of a workspace that configure tools or agents; `parts` are the names below the
+    workspace.
+    """
     plain = [plain_name(part) for part in parts]
     if not _PROTECTED_FOLDERS.isdisjoint(plain):
         return True
@@ -127,7 +129,9 @@ def is_protected(parts: tuple[str, ...]) -> bool:
 
 
 def plain_name(name: str) -> str:
-    """A name as the most lenient file system compares it: case, compatible forms, ignorable characters, last dots."""
+    """Return a name as the most lenient file system compares it: case, compatible forms, ignorable characters, last
+    dots.
+    """
     if name.isascii():
         return name.lower().rstrip(". ") or name
     visible = "".join(letter for letter in unicodedata.normalize("NFKC", name) if unicodedata.category(letter) != "Cf")

@@ -444,7 +444,10 @@ def _shown(value: str | float | bool) -> JsonValue:
 
 
 def _with_stored_secrets(name: str, value: str, current: str) -> str:
-    """A value that a client sends back as it is shown means the stored one. Raises `InvalidParams`."""
+    """Return the value with stored secrets: one that is sent back as it is shown means the stored one.
+
+    Raises `InvalidParams`.
+    """
     complete = with_url_secrets(value, current)
     if complete is None:
         raise InvalidParams(f"Setting {name}: write the password in place of the {MASK}, which hides the stored one.")

@@ -72,7 +72,10 @@ class SkillState(msgspec.Struct, frozen=True):
 
 
 def read_skill_state(file: Path) -> SkillState:
-    """Nothing is installed or switched off if there is no file. Raises `ConfigurationError` if it cannot be read."""
+    """Read the state; without a file nothing is installed or switched off.
+
+    Raises `ConfigurationError` if it cannot be read.
+    """
     try:
         return msgspec.json.decode(read_regular(file, _MAX_FILE_BYTES), type=SkillState)
     except FileNotFoundError:

@@ -154,7 +154,9 @@ def is_link_local(address: str) -> bool:
 
 
 def _is_bound_here(ip: IPv4Address | IPv6Address) -> bool:
-    """True for an address of this machine: its services may be meant for itself, though the address is global."""
+    """Return True for an address of this machine: its services may be meant for itself, though the address is
+    global.
+    """
     family = socket.AF_INET if ip.version == 4 else socket.AF_INET6
     try:
         with socket.socket(family, socket.SOCK_DGRAM) as probe:
@@ -308,7 +310,9 @@ def _is_metadata(host: str) -> bool:
 
 
 def _of_resolved(text: str, resolved: Sequence[str]) -> list[Finding]:
-    """A public name must not lead into the local network, and `localhost` not out of this machine."""
+    """Judge a resolved name: a public one must not lead into the local network, and `localhost` not out of this
+    machine.
+    """
     try:
         host = parse_address(text).host
     except Malformed:

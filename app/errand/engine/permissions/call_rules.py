@@ -34,7 +34,9 @@ def is_about_calls(call: GrantedCall) -> bool:
 
 
 def holds_for_every_tool(call: GrantedCall) -> bool:
-    """True if an allowance needs no tool: a host and a service mean the same whichever tool opens or calls them."""
+    """Return True if an allowance needs no tool: a host and a service mean the same whichever tool opens or calls
+    them.
+    """
     return call.host is not None or call.service is not None
 
 
@@ -49,7 +51,9 @@ def call_problem(call: GrantedCall, *, allows: bool) -> str | None:
 
 
 def allows_call(call: GrantedCall, access: Access) -> bool:
-    """True if a rule that allows covers a call of code or of another program's tool; hosts are read with addresses."""
+    """Return True if a rule that allows covers a call of code or of another program's tool; hosts are read with
+    addresses.
+    """
     if access.service and call.service is not None:
         server = access.service.partition("/")[0]
         is_named = call.service in (access.service, f"{server}/{ANY_TOOL}")
@@ -64,7 +68,9 @@ def _is_as_then(call: GrantedCall, access: Access) -> bool:
 
 
 def bound_call(call: GrantedCall, access: Access) -> GrantedCall:
-    """The allowance with what the program says now about the tools that it covers, if it has none of that yet."""
+    """Return the allowance with what the program says now about the tools that it covers, if it has none of that
+    yet.
+    """
     if call.service is None or call.fingerprints:
         return call
     is_any = call.service.endswith(f"/{ANY_TOOL}")
@@ -73,7 +79,9 @@ def bound_call(call: GrantedCall, access: Access) -> GrantedCall:
 
 
 def rebound_call(call: GrantedCall, service: str, basis: str) -> GrantedCall:
-    """The allowance with one more tool, whose change a person has accepted; as it is if it does not name that tool."""
+    """Return the allowance with one more tool, whose change a person has accepted; as it is if it does not name that
+    tool.
+    """
     server, _, tool = service.partition("/")
     if not call.fingerprints or call.service not in (service, f"{server}/{ANY_TOOL}") or basis in call.fingerprints:
         return call

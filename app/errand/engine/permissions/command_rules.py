@@ -91,7 +91,9 @@ def _is_one_of(text: str, commands: Sequence[FoundCommand]) -> bool:
 
 
 def named_folder(commands: Iterable[FoundCommand], folders: Sequence[str], start: str, home: str) -> str | None:
-    """The first of the folders in which a command runs, or which one of its words names, alone or after a flag."""
+    """Return the first of the folders in which a command runs, or which one of its words names, alone or after a
+    flag.
+    """
     for number, path in enumerate(_paths(commands, start, home)):
         named = os.path.normpath(path)
         candidates = (named, real_path(path)) if number < _MAX_RESOLVED_WORDS else (named,)
@@ -124,7 +126,9 @@ def _paths(commands: Iterable[FoundCommand], start: str, home: str) -> Iterator[
 
 
 def allowed_exactly(rules: Iterable[CommandRule], line: str, commands: Sequence[FoundCommand]) -> bool:
-    """True if this very text was allowed; not for texts that hand code to a shell, a wrapper or an interpreter."""
+    """Return True if this very text was allowed; not for texts that hand code to a shell, a wrapper or an
+    interpreter.
+    """
     is_named = any(rule.decision == "allow" and rule.command == line for rule in rules)
     return is_named and not any(_is_never_covered(command.argv) or _hands_code(command.argv) for command in commands)
 
@@ -221,7 +225,9 @@ def _hands_code(words: tuple[str, ...]) -> bool:
 
 
 def _begins(words: tuple[str, ...], prefix: tuple[str, ...]) -> bool:
-    """True if the command begins with the prefix, whatever folder its program is in, and flags before a subcommand."""
+    """Return True if the command begins with the prefix, whatever folder its program is in, and flags before a
+    subcommand.
+    """
     if not words:
         return False
     named = (program_name(words[0]), *words[1:])

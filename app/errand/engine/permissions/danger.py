@@ -79,7 +79,7 @@ def _has(words: tuple[str, ...], letters: str, *names: str) -> bool:
 
 
 def _is_one_of(flag: str, names: tuple[str, ...]) -> bool:
-    """Programs take a beginning of a long flag for it."""
+    """Return True for one of these flags, or the beginning of a long one, which programs take for it."""
     return any(flag == name or (len(flag) > 2 and flag.startswith("--") and name.startswith(flag)) for name in names)
 
 

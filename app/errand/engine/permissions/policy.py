@@ -211,7 +211,9 @@ def _is_used(call: GrantedCall, line: str, folder: str, decided: CommandDecision
 
 
 def _named_denied(line: str, folder: str, decided: CommandDecision, terms: _Terms) -> Finding | None:
-    """A folder of a deny rule that a command names at any depth; what only looks may name one closed to writing."""
+    """Return a folder of a deny rule that a command names at any depth; what only looks may name one closed to
+    writing.
+    """
     if decided.finding.verdict == "deny":
         return None
     folders = [

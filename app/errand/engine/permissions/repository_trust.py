@@ -55,7 +55,9 @@ _DIRECTING["rustc"] = _DIRECTING["rustup"] = _DIRECTING["cargo"]
 
 
 def directs_no_program(program: str, folder: str, home: str) -> bool:
-    """True if no file of the folder or one above directs npm or cargo; those in the home directory are the user's."""
+    """Return True if no file of the folder or one above directs npm or cargo; those in the home directory are the
+    user's.
+    """
     names = _DIRECTING.get(program, ())
     start = Path(real_path(folder))
     return bool(names) and not any(
@@ -147,7 +149,9 @@ def _is_plain_submodule(parent: Path, root: Path, depth: int) -> bool:
 
 
 def _submodules(index: Path) -> list[str] | None:
-    """The paths of the repositories in the repository (mode 160000); None if the index is not of a known form."""
+    """Return the paths of the repositories in the repository (mode 160000); None if the index is not of a known
+    form.
+    """
     if not index.exists():
         return []
     if index.stat().st_size > _MAX_INDEX_BYTES:

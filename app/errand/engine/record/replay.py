@@ -193,7 +193,8 @@ def _is_info(node: Node) -> bool:
 
 
 def _initial_task(record: TaskRecord) -> Task:
-    """The task in its initial state; one that a person turned into a chat started in the mode of its first reply.
+    """Return the task in its initial state; one that a person turned into a chat started in the mode of its first
+    reply.
 
     The approval mode may have changed: what was asked then is asked again, what ran or was denied is played as such.
     """

@@ -59,12 +59,16 @@ class RecordedTurn:
         return tuple(block for block in self.reply.blocks if isinstance(block, ToolCallBlock))
 
     def interrupted_call(self) -> str | None:
-        """The call during which people sent messages: the last one before the calls that were skipped for them."""
+        """Return the call during which people sent messages: the last one before the calls that were skipped for
+        them.
+        """
         ran = [call.call_id for call in self.calls if not self._was_skipped(call.call_id)]
         return ran[-1] if ran else None
 
     def stopped_call(self) -> str | None:
-        """The call during which the task was stopped: the first that started and failed, else the last that started."""
+        """Return the call during which the task was stopped: the first that started and failed, else the last that
+        started.
+        """
         executed = [call_id for call_id, result in self.results.items() if result.execution_id]
         failed = [call_id for call_id in executed if self.results[call_id].is_error]
         return next(iter((*failed, *reversed(executed), *(call.call_id for call in self.calls))), None)

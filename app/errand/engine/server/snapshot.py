@@ -35,7 +35,7 @@ def with_running_tasks(made: Snapshot, running: Iterable[Task], why: str) -> Sna
 
 
 def _as_interrupted(task: Task, why: str) -> Task:
-    """A task left by an earlier engine is interrupted, although that cannot be stored yet."""
+    """Return the task as interrupted if an earlier engine left it, although that cannot be stored yet."""
     if task.outcome.ended_at is not None or task.activity.status == "interrupted":
         return task
     return replace_fields(task, status="interrupted", ask_id=None, current_tool=None, calls=(), detail=why)

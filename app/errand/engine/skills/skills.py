@@ -201,7 +201,9 @@ class Skills:
     async def _fetched(
         self, source: str, path: str, ref: str
     ) -> tuple[SkillPreviewParams, SkillContents | None, tuple[str, ...], str]:
-        """The source as it was understood, the skill or the folders that hold one, and the commit of a repository."""
+        """Return the source as it was understood, the skill or the folders that hold one, and the commit of a
+        repository.
+        """
         if os.path.isabs(source):
             skill, choices = await in_workspace(Path(source), lambda: _in_folder(Path(source), path), _PATIENCE_S)
             return SkillPreviewParams(source=source, path=path), skill, choices, ""

@@ -86,7 +86,9 @@ class GlobalShortcut(QObject):
     async def _request(
         self, bus: "SessionBus", member: str, signature: str, body: tuple[object, ...], options: dict[str, object]
     ) -> dict[str, object]:
-        """Return a portal call: the reply arrives as a signal on a request path that is known in advance."""
+        """Call the portal and return its answer, which arrives as a signal on a request path that is known in
+        advance.
+        """
         from errand.window.desktop.dbus import BusError, variant
 
         token = f"errand{next(self._numbers)}"

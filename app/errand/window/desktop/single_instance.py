@@ -50,7 +50,9 @@ class WakeRequest(msgspec.Struct, frozen=True):
 def wake_running_window(
     file: Path, what: str, conversation_id: str = "", activation: str = "", timeout_s: float = 5.0, *, folder: str = ""
 ) -> bool:
-    """False if no window has accepted the request in this time: a window that has just started needs a moment."""
+    """Return False if no window has accepted the request in this time: a window that has just started needs a
+    moment.
+    """
     give_up_at = time.monotonic() + timeout_s
     while not _send_wake_request(file, what, conversation_id, activation, folder):
         if time.monotonic() >= give_up_at:

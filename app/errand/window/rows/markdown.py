@@ -47,7 +47,7 @@ _FENCE = ("```", "~~~")
 
 
 def code_fence(code: str, language: str = "") -> str:
-    """The fence is longer than any fence in the code."""
+    """Return the code in a fence that is longer than any fence in it."""
     mark = "```"
     while mark in code:
         mark += "`"
@@ -271,7 +271,9 @@ def fragment_markdown(cursor: QTextCursor) -> str:
 
 
 def is_one_run(cursor: QTextCursor) -> bool:
-    """True if all of the selection has the same format: then nobody expects markup, as of a word that is copied."""
+    """Return True if all of the selection has the same format: then nobody expects markup, as of a word that is
+    copied.
+    """
     start, end = cursor.selectionStart(), cursor.selectionEnd()
     iterator = cursor.document().findBlock(start).begin()
     while not iterator.atEnd():

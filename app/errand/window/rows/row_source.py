@@ -32,6 +32,8 @@ class RowSource(Protocol):
 
 
 def as_signal(signal: Signal) -> SignalInstance:
-    """A source's signal as SignalInstance: it is one on an instance, but a protocol cannot express that for pyright."""
+    """Return a source's signal as SignalInstance: it is one on an instance, but a protocol cannot express that for
+    pyright.
+    """
     assert isinstance(signal, SignalInstance)
     return signal

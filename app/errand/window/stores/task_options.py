@@ -13,7 +13,7 @@ _CUSTOM_SERVER = "openai_compatible/"
 
 
 def new_task_id() -> str:
-    """The window makes the ids of the tasks that it starts, so that a repeated request starts none twice."""
+    """Make the id of a task that the window starts, so that a repeated request starts none twice."""
     return f"task_{uuid4().hex}"
 
 

@@ -36,7 +36,9 @@ class TaskStore(QObject):
         return self._reported_at.get(task_id, time.monotonic())
 
     def of_conversation(self, conversation_id: str) -> Task | None:
-        """The task shown for a conversation: one that waits for a person, else a running one, else the newest."""
+        """Return the task shown for a conversation: one that waits for a person, else a running one, else the
+        newest.
+        """
         own = self._at_work.get(conversation_id, {}).values()
         at_work = [task for task in own if task.origin.parent_id is None or task.activity.status == "waiting_user"]
         urgent = max(at_work, key=_display_priority, default=None)

@@ -150,6 +150,6 @@ def _redo_of(command: _Command, result: ChangeUndoResult) -> _Command:
 
 
 def _renewed(step: _Step, result: ChangeUndoResult) -> _Step:
-    """Return a hunk that is undone again is undone by another change."""
+    """Return the step with its new inverse: a hunk that is undone again is undone by another change."""
     is_undone_again = bool(result.changes) and result.changes[0].kind == "hunk"
     return replace(step, inverse=_redo_of(step.command, result)) if is_undone_again else step

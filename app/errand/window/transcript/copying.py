@@ -26,7 +26,9 @@ class SelectionCopy:
         self._recycler = recycler
 
     def text(self, span: SelectionRange) -> str:
-        """The text for Ctrl+C: Markdown, but code, messages of people and words of one format as they are shown."""
+        """Return the text for Ctrl+C: Markdown, but code, messages of people and words of one format as they are
+        shown.
+        """
         if len(span.rows) > 1 or span.covers(span.first.row):
             return self.markdown(span)
         row = self._rows.row(span.first.row)

@@ -141,7 +141,9 @@ class SelectionController(QObject):
         )
 
     def _view_at(self, point: QPoint) -> tuple[int, RowView[Row]] | None:
-        """The row view at a point; a gap belongs to the row below it, beyond the edges the nearest row counts."""
+        """Return the row view at a point; a gap belongs to the row below it, beyond the edges the nearest row
+        counts.
+        """
         nearest: tuple[int, RowView[Row]] | None = None
         for index, row_view in self._recycler.views(self._shown):
             nearest = index, row_view

@@ -58,7 +58,7 @@ def _tab_stops(widget: QWidget) -> Iterator[QWidget]:
 
 
 def _handles_focus_inside(widget: QWidget) -> bool:
-    """Return the control handles focus inside itself: lists, texts, fields, the transcript."""
+    """Return True for a control that moves the focus inside itself: lists, texts, fields, the transcript."""
     is_pane = isinstance(widget, QAbstractScrollArea) and not isinstance(widget, QScrollArea)
     return is_pane or isinstance(widget, QLineEdit | QComboBox)
 

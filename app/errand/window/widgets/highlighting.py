@@ -89,7 +89,9 @@ class HighlightedRun:
 
 @lru_cache(maxsize=128)
 def highlight(code: str, language: str) -> tuple[HighlightedRun, ...]:
-    """The whole text in order; a single plain run if the language is unknown or the text or a line is too long."""
+    """Return the whole text in order; a single plain run if the language is unknown or the text or a line is too
+    long.
+    """
     return highlight_once(code, language)
 
 

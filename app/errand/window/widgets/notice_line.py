@@ -187,7 +187,7 @@ class NoticeDetailsDialog(FramelessDialog):
         self._rows.addLayout(hbox(fill(label), vbox(copy, STRETCH), spacing=theme.tokens.space_close))
 
     def add_action(self, label: str) -> SignalInstance:
-        """Return a button below the text, which also closes the dialog. Returns its signal."""
+        """Add a button below the text, which also closes the dialog; returns its signal."""
         button = push_button(label)
         button.clicked.connect(self.close)
         if self._actions.count() == 1:  # the stretch

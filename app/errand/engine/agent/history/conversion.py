@@ -238,7 +238,9 @@ def _block_of(block: AssistantContent | UserContent) -> Block:
 
 
 def plan_of(task_id: str, turn: int, message: AssistantMessage) -> AgentPlan:
-    """A reply as an `AgentPlan`: the thinking (or else the text) is the reasoning, control calls become fields."""
+    """Return a reply as an `AgentPlan`: the thinking (or else the text) is the reasoning, control calls become
+    fields.
+    """
     thinking = "\n".join(block.text for block in message.content if isinstance(block, Thinking))
     first: dict[CallRole, JsonValue] = {}
     for call in message.tool_calls:

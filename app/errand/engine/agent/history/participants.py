@@ -51,7 +51,9 @@ class SpeakingRound:
 
 
 def mentioned(text: str, agents: Sequence[Agent]) -> tuple[Agent, ...]:
-    """The agents mentioned in a text, without duplicates, in order. "@Coder 2" is not "@Coder"; "a@coder" is none."""
+    """Return the agents mentioned in a text, without duplicates, in order. "@Coder 2" is not "@Coder"; "a@coder" is
+    none.
+    """
     by_name = {_key(agent.name): agent for agent in agents}
     if not by_name or "@" not in text:
         return ()

@@ -59,7 +59,9 @@ def without_pictures(node: Node) -> Node:
 
 
 def _lengths_of_outer(sizes: Sequence[int], room: int) -> dict[int, int]:
-    """The lengths of the first and the newest message: half of the room for each, or what the other leaves of it."""
+    """Return the lengths of the first and the newest message: half of the room for each, or what the other leaves of
+    it.
+    """
     if len(sizes) < 2:
         return {index: min(size, max(room, _MIN_CHARACTERS)) for index, size in enumerate(sizes)}
     half = max(room // 2, _MIN_CHARACTERS)

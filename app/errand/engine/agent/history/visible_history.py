@@ -127,7 +127,9 @@ def turn_groups(nodes: Iterable[Node]) -> list[tuple[Node, ...]]:
 
 
 def _kept_entries(before: Sequence[Node], kept: Collection[str], room: int) -> tuple[Node, ...]:
-    """The steps with entries that are kept, and the person's messages within `room` characters, in branch order."""
+    """Return the steps with entries that are kept, and the person's messages within `room` characters, in branch
+    order.
+    """
     steps = {node.id for step in turn_groups(before) if any(node.id in kept for node in step) for node in step}
     messages = kept_messages([node for node in before if node.id not in steps], room)
     return tuple(messages.get(node.id, node) for node in before if node.id in steps or node.id in messages)

@@ -127,7 +127,7 @@ class ToolCaller:
         return result if complete is None else await _as_result(complete(call, result))
 
     def _mark_if_stopped(self, result: ToolResult) -> ToolResult:
-        """Return a call that fails after a stop was stopped, whatever its tool says."""
+        """Return the result marked as stopped if the call failed after a stop, whatever its tool says."""
         if not (self._run.cancel.is_set and result.is_error):
             return result
         summary = "stopped" if result.summary == ABORTED else result.summary
@@ -196,7 +196,9 @@ class ToolCaller:
 
 
 async def _as_result(step: Awaitable[T], *passed_on: type[Exception]) -> T | ToolResult:
-    """Return the only function that turns an exception of a tool or its hooks into a result for the model."""
+    """Return the result of a step, and nothing else turns an exception of a tool or its hooks into one for the
+    model.
+    """
     try:
         return await step
     except passed_on:

@@ -46,7 +46,10 @@ def rules_part(context: PromptContext) -> PromptPart:
 
 
 def instructions_part(context: PromptContext) -> PromptPart | None:
-    """Return the user's own file first, the nearest last. Over the limit, nearer files take precedence."""
+    """Return the instructions, the user's own file first, the nearest last.
+
+    Over the limit, nearer files take precedence.
+    """
     own = context.home / OWN_FOLDER
     ground = workspace_folders(context.workspace, context.home)
     folders = ((own, own), *((folder, ground[0]) for folder in ground))
@@ -105,7 +108,7 @@ def facts_part(context: PromptContext) -> PromptPart | None:
 
 
 def plan_part(context: PromptContext) -> PromptPart | None:
-    """Return the last part, so that the others stay in the provider's cache.
+    """Return the part for plan mode. It is the last one, so that the others stay in the provider's cache.
 
     A change during a task is a message instead.
     """

@@ -87,7 +87,7 @@ class TaskModelCalls:
         return ModelRequest(model, order.system_prompt, (user_text(order.prompt),), tools, options)
 
     def _open(self, name: str) -> ChatModel:
-        """The task's model goes with the task's address and key, any other one with the stored ones."""
+        """Open a model: the task's own with the task's address and key, any other one with the stored ones."""
         task = self._state.task
         if name == task.request.model:
             return self._model

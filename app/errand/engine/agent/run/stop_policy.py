@@ -236,7 +236,7 @@ class ModeDetector(Feature):
 
 
 def detect_mode(reply: AssistantMessage) -> DecidedMode | None:
-    """A reply with tool calls makes a task, an answer a chat; a question to the user leaves it undecided.
+    """Return the mode that a reply decides: one with tool calls makes a task, an answer a chat, a question neither.
 
     An answer may come with `task_complete`: models with text-based tool calls end this way. An aborted reply decides
     nothing, and neither do announcements: the text is not interpreted.

@@ -67,7 +67,8 @@ class TaskTools:
         return access
 
     async def judged(self, pending: PendingCall, judge: Callable[[Access], T]) -> tuple[Access, T | None]:
-        """The current effects of a call and what `judge` says of them, from one visit to a thread of the workspace.
+        """Return the current effects of a call and what `judge` says of them, from one visit to a thread of the
+        workspace.
 
         Without a judgement if only that takes too long. Raises `ToolError` if the disk is silent.
         """

@@ -62,12 +62,16 @@ class Chats:
             raise
 
     async def _before_last_task(self, agent: Agent) -> str | None:
-        """The agent's position before its newest task: most likely what the client showed when the user wrote."""
+        """Return the agent's position before its newest task: most likely what the client showed when the user
+        wrote.
+        """
         task = await self._database.tasks.last_of(agent)
         return (await self._first_message(task))[1] if task is not None else agent.head_id
 
     async def _first_message(self, task: Task) -> tuple[Position, str | None]:
-        """A task's first message and its parent: searched upwards from the agent's head, then in the whole tree."""
+        """Return a task's first message and its parent: searched upwards from the agent's head, then in the whole
+        tree.
+        """
         agent = await self._database.agents.get(task.agent_id)
         position = Position(conversation_id=task.conversation_id, node_id=None)
         before, more = None, agent is not None and agent.head_id is not None

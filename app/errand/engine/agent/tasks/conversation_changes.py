@@ -38,7 +38,10 @@ class ConversationChanges:
 
     @asynccontextmanager
     async def exclusive(self, conversation_id: str) -> AsyncGenerator[None]:
-        """Nothing changes the conversation during the block. Changes that wait for its end begin with a new read."""
+        """Keep others from changing the conversation during the block.
+
+        Changes that wait for its end begin with a new read.
+        """
         async with self._locks.lock(conversation_id):
             yield
 

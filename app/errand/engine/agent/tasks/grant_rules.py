@@ -36,7 +36,8 @@ _NEEDED = ("task_complete", "ask_user")
 
 
 async def made_grants(drafts: Sequence[GrantDraft], by: str, grants: Grants, database: Database) -> tuple[Grant, ...]:
-    """The grants of these rules; a rule that is there already keeps its grant. Add the others before the next wait.
+    """Return the grants of these rules; a rule that is there already keeps its grant. Add the others before the next
+    wait.
 
     Raises `InvalidParams` with the number of the first rule that cannot be.
     """
@@ -145,7 +146,7 @@ def _real(path: str | None) -> str | None:
 
 
 def _in_workspace(draft: GrantDraft, workspace: str) -> GrantDraft:
-    """A prefix that is allowed for a conversation or a workspace is bound to its folder."""
+    """Return the rule bound to its folder, if it allows a prefix for a conversation or a workspace."""
     if draft.decision == "deny" or not draft.call.prefix:
         return draft
     return msgspec.structs.replace(draft, call=msgspec.structs.replace(draft.call, working_dir=workspace))
@@ -173,7 +174,9 @@ def _judged(started: ExecutionStart, task: Task, grant: Grant, paths: Paths) -> 
 
 
 def _access(started: ExecutionStart, task: Task, paths: Paths) -> Access:
-    """The effects of a recorded call: as they were recorded, those of commands and on files as the disk is now."""
+    """Return the effects of a recorded call: as they were recorded, those of commands and on files as the disk is
+    now.
+    """
     if started.address or started.service or started.language:
         return _recorded(started)
     if started.tool not in NAMES:

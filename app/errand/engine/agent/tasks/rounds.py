@@ -42,7 +42,7 @@ class Rounds:
             _logger.warning("the other agents stay where they were: %s", error)
 
     async def on_task_ended(self, task: Task) -> Agent | None:
-        """A task has ended: the other agents follow. Returns the next speaker; None if it is the user's turn."""
+        """Return the agent that follows after a task has ended; None if it is the user's turn."""
         try:
             return await self._next_speaker(task)
         except StorageError as error:

@@ -166,7 +166,9 @@ class AgentTaskRunner:
         return task
 
     async def next_in_round(self, task_id: str) -> Task | None:
-        """The task that followed this one in a round, if any; waits until this one is over and its successor known."""
+        """Return the task that followed this one in a round, if any; waits until this one is over and its successor
+        known.
+        """
         await self.running.wait_ended(task_id)
         task = await self.running.stored_task(task_id)
         newest = await self._database.tasks.newest(_NEWEST_TASKS, task.conversation_id)

@@ -227,7 +227,7 @@ class TaskStarter:
         return await branch_messages(path, kept_ids, participants.as_messages)
 
     async def _new_task(self, params: TaskStartParams, target: TaskTarget) -> Task:
-        """It begins in the folder in which the conversation's last task has ended."""
+        """Return the new task, which begins in the folder in which the conversation's last task has ended."""
         task = await new_task(params, target, self._settings.values, self._models)
         last = await self._database.tasks.newest(1, task.conversation_id)
         if not last or last[0].request.workspace != task.request.workspace:
@@ -286,7 +286,9 @@ class TaskFactory:
         self._starter = TaskStarter(builder, models, changes)
 
     async def new(self, params: TaskStartParams, version: int | None, remark: NoticeData | None) -> TaskStart:
-        """Return a task with a message and an optional `remark`; `begin` raises `Conflict` on a version mismatch."""
+        """Prepare a task with a message and an optional `remark`; its `begin` raises `Conflict` on a version
+        mismatch.
+        """
         target = replace(await find_target(params, self._database, self._paths), remark=remark)
 
         async def begin(agent: Agent) -> StartedTask:

@@ -237,7 +237,9 @@ def _title(params: TaskStartParams, redact: Callable[[str], str]) -> str:
 
 
 def title_of(prompt: str, redact: Callable[[str], str]) -> str:
-    """The first line of a prompt, shortened at a word, without keys: titles are shown in more places than texts."""
+    """Return the first line of a prompt, shortened at a word, without keys: titles are shown in more places than
+    texts.
+    """
     line = next((line.strip() for line in prompt.splitlines() if line.strip()), NO_TITLE)
     line = redact(line[:_MAX_READ])
     if len(line) <= _TITLE_LENGTH:

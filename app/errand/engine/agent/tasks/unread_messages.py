@@ -77,7 +77,7 @@ class UnreadMessages:
         return task
 
     async def _is_queued_or_read(self, task: Task, queued_id: str | None) -> bool:
-        """The message is queued, or the agent had read it before an earlier engine could respond.
+        """Return True if the message is queued, or if the agent had read it before an earlier engine could respond.
 
         Tasks of this engine need no lookup in storage, which would delay the message behind later requests.
         """

@@ -112,7 +112,9 @@ def _after(pattern: re.Pattern[str], text: str, at: int) -> int:
 
 
 def _restarted_object(text: str) -> JsonObject | None:
-    """The object at the end of a text whose other parts are beginnings of it: a server that sends all so far again."""
+    """Return the object at the end of a text whose other parts are beginnings of it: a server that sends all so far
+    again.
+    """
     if len(text) > _MAX_RESTARTED_LENGTH:
         return None
     text = text.strip()

@@ -46,7 +46,7 @@ def is_edit(access: Access, finding: Finding) -> bool:
 
 
 def exact_call(access: Access, finding: Finding) -> GrantedCall | None:
-    """A call that depends on a file's state cannot be granted: the next change is a different one."""
+    """Return the call as a grant; None if it depends on a file's state: the next change is a different one."""
     paths = (*access.writes, *access.reads)
     if finding.risk == "high" or not access.operation or len(paths) != 1 or access.basis:
         return None

@@ -54,8 +54,8 @@ class FolderLayout:
         return _named_and_real(tuple(os.path.join(self.home, folder) for folder in USER_SKILLS))
 
     def is_of_skill(self, path: str) -> bool:
-        """True for a file of a skill of the person, by its full path; commands may read it, and change it as little as
-        anything outside the workspace.
+        """Return True for a file of a skill of the person, by its full path; commands may read it, and change it as
+        little as anything outside the workspace.
         """
         if not os.path.isabs(path) or os.path.normpath(path) != path or not self._is_below_skills(path):
             return False
@@ -66,7 +66,9 @@ class FolderLayout:
         return any(path != folder and self.is_inside(path, folder) for folder in self.skills)
 
     def closed_folder_of(self, path: str) -> str | None:
-        """The closed folder that holds the path; a workspace that the app made is open though it is in its data."""
+        """Return the closed folder that holds the path; a workspace that the app made is open though it is in its
+        data.
+        """
         if self.is_own_workspace and self.in_workspace(path):
             return None
         return next((folder for folder in self.closed_folders if self.is_inside(path, folder)), None)

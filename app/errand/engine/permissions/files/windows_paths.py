@@ -67,7 +67,9 @@ def _judged(operation: str, path: str, parts: tuple[str, ...], layout: FolderLay
 
 
 def _parts(path: str) -> tuple[str, ...]:
-    """The names of an absolute path, `..` resolved, without the dots and blanks at their ends that Windows drops."""
+    """Return the names of an absolute path, `..` resolved, without the dots and blanks at their ends that Windows
+    drops.
+    """
     parts: list[str] = []
     for part in re.split(r"[\\/]+", path):
         name = part if part in (".", "..") else part.rstrip(". ")

@@ -170,7 +170,7 @@ class Program:
 
 
 def _with_revisions(operands: Sequence[str]) -> list[str]:
-    """Each may be a path, or a revision with a path: `HEAD:file`."""
+    """Return the words as paths; each may also be a revision with a path, such as `HEAD:file`."""
     return [part for word in operands for part in ((word, word.rpartition(":")[2]) if ":" in word else (word,))]
 
 

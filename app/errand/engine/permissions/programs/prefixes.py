@@ -141,7 +141,9 @@ def _length(words: tuple[str, ...]) -> int:
 
 
 def _is_name(word: str) -> bool:
-    """True for the name of a subcommand, a target or a remote; not for a flag, a path, an address or a variable."""
+    """Return True for the name of a subcommand, a target or a remote; not for a flag, a path, an address or a
+    variable.
+    """
     return _NAME.fullmatch(word) is not None
 
 

@@ -165,7 +165,9 @@ def risky_flag(words: tuple[str, ...], subcommand: str = "") -> str | None:
 
 
 def _is_named(word: str, row: _Row, *, may_be_short: bool) -> bool:
-    """True for a flag of the row by its name, however it is spelled; programs take a beginning of a name for it."""
+    """Return True for a flag of the row by its name, however it is spelled; programs take a beginning of a name for
+    it.
+    """
     if not word.startswith("-"):
         return False
     name = _plain(word.partition("=")[0])

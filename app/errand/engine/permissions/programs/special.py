@@ -170,13 +170,13 @@ def check_archive(usage: Usage) -> str | None:
 
 
 def check_git_format(usage: Usage) -> str | None:
-    """A signature in the format runs the program that the configuration names."""
+    """Return why a format with a signature is refused: it runs the program that the configuration names."""
     texts = [usage.flags.get(flag, "") for flag in ("format", "pretty")]
     return "the format runs the program for signatures" if any(map(_RUNS_GPG.search, texts)) else None
 
 
 def check_git_branch(usage: Usage) -> str | None:
-    """A name makes a branch unless --list is there: -l made one too in old versions."""
+    """Return why a name without --list is refused: it makes a branch, and -l made one too in old versions."""
     return check_git_format(usage) if not usage.operands or "list" in usage.flags else "it makes or changes a branch"
 
 

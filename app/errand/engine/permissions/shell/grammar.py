@@ -378,7 +378,9 @@ def _agree(commands: tuple[PlainCommand, ...], scanned: list[ScannedCommand], ho
 
 
 def _as_scanned(commands: Sequence[PlainCommand]) -> Iterator[tuple[list[str], list[str]]]:
-    """The words and targets of the commands as the scanner has them: a loop is a command, its values are inserted."""
+    """Yield the words and targets of the commands as the scanner has them: a loop is a command, its values are
+    inserted.
+    """
     before: Loop | None = None
     for command in commands:
         loop = command.loop

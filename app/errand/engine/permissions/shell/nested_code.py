@@ -166,7 +166,9 @@ def is_interpreter(name: str) -> bool:
 
 
 def runs_code(words: Iterable[str], *, leading: bool = False) -> bool:
-    """True if a shell or interpreter gets its code as a word; `leading` looks only at flags before its script."""
+    """Return True if a shell or interpreter gets its code as a word; `leading` looks only at flags before its
+    script.
+    """
     for word in words:
         if leading and (not word.startswith("-") or word == "-m"):
             return False

@@ -69,7 +69,7 @@ async def list_models(services: Services, session: ClientSession, params: ModelL
 
 
 async def test(services: Services, session: ClientSession, params: ModelTestParams) -> ModelTestResult:
-    """A provider that cannot be tested is a result too, with the reason."""
+    """Test a provider. One that cannot be tested is a result too, with the reason."""
     try:
         return await services.models.router.available.test(params.provider, params.model)
     except ConfigurationError as error:

@@ -85,7 +85,8 @@ def _reason(error: OSError) -> str:
 
 
 def _driver_arguments(url: URL) -> tuple[URL, dict[str, object]]:
-    """The address with what SQLAlchemy takes from it, and arguments of the driver for the rest: `sslmode` and others.
+    """Return the address with what SQLAlchemy takes from it, and arguments of the driver for the rest: `sslmode` and
+    others.
 
     Raises `ConfigurationError` for files that are not there.
     """

@@ -137,7 +137,9 @@ class NodeStore:
         return tuple(node for piece in reversed(pieces) for node in piece)
 
     async def recent(self, leaf_id: str) -> tuple[Node, ...]:
-        """The end of the branch to `leaf_id`, as much as a model may read; the size does not depend on the branch."""
+        """Return the end of the branch to `leaf_id`, as much as a model may read; the size does not depend on the
+        branch.
+        """
         rows = await self._reader.rows(_SIZES, {"leaf_id": leaf_id, "limit": _MAX_RECENT_NODES})
         groups: list[list[str]] = []
         size = total = 0
@@ -165,7 +167,9 @@ class NodeStore:
         return await self._reader.structs(chosen, Node, {"leaf_id": leaf_id, "limit": _ENDLESS})
 
     async def user_messages(self, leaf_id: str, limit: int) -> tuple[str, ...]:
-        """The ids of the first message of a user on the branch to `leaf_id`, and of the newest, up to `limit`."""
+        """Return the ids of the first message of a user on the branch to `leaf_id`, and of the newest, up to
+        `limit`.
+        """
         rows = await self._reader.rows(_USER_MESSAGES, {"leaf_id": leaf_id, "limit": _ENDLESS})
         sums = accumulate(row.size for row in rows[:limit])
         count = max(1, sum(size <= _MAX_MESSAGES_LENGTH for size in sums))

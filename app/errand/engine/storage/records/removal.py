@@ -150,7 +150,7 @@ async def scrub(journal: Journal) -> None:
 
 
 def done(conversation_id: str) -> Write:
-    """The conversation's files are deleted."""
+    """Return the write that removes the note once the conversation's files are deleted."""
     return Write(_DONE, {"of_conversation": conversation_id})
 
 

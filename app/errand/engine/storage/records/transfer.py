@@ -88,7 +88,8 @@ class TransferStore:
             after = rows[-1].id
 
     async def records(self, conversation_id: str) -> AsyncIterator[Record]:
-        """The records as JSON. Nodes come last, so that all referenced nodes are included even if a task is running.
+        """Yield the records as JSON. Nodes come last, so that all referenced nodes are included even if a task is
+        running.
 
         Empty if the conversation does not exist.
         """

@@ -140,7 +140,7 @@ def started(
 
 
 def answered_by(task_id: str, turn: int, model: str) -> Write:
-    """Return a different model answered: the turn's usage counts for that model."""
+    """Return the write for a turn that a different model answered: its usage counts for that model."""
     return Write(_ANSWERED_BY, {"of_task": task_id, "of_turn": turn, "by_model": model})
 
 

@@ -50,7 +50,7 @@ class UsageStore:
         return int(row.tokens), float(row.cost_usd)
 
     async def report(self, params: UsageReportParams) -> UsageReportResult:
-        """Two concurrent passes over the index of turns."""
+        """Make the report in two concurrent passes over the index of turns."""
         period = tuple(_period(params))
         cells, of_conversations = await asyncio.gather(
             self._days_of_models(period, params.utc_offset_minutes), self._conversations(period)

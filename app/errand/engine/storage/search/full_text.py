@@ -42,8 +42,8 @@ class NodeIndex(Protocol):
     def query(
         self, query: SearchQuery, words: QueryWords, scope: SearchScope
     ) -> tuple[Executable, Mapping[str, Value]]:
-        """A statement for the newest hits, and its parameters beside `limit`, `first` and `last` (numbers of nodes),
-        and `after` and `before` if the query has a period. Its rows have `COLUMNS` and `snippet`.
+        """Return a statement for the newest hits, and its parameters beside `limit`, `first` and `last` (numbers of
+        nodes), and `after` and `before` if the query has a period. Its rows have `COLUMNS` and `snippet`.
         """
         ...
 

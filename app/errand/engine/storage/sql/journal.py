@@ -421,7 +421,7 @@ class Journal:
 
 
 def _empty_change() -> Write:
-    """Return a different value each time: SQLite neither writes nor flushes an unchanged row."""
+    """Return a write of a new value each time: SQLite neither writes nor flushes an unchanged row."""
     return Write(_PROBE, {"name": "probe", "value": str(time.time_ns())})
 
 

@@ -69,7 +69,7 @@ def _transaction_engine(path: Path) -> AsyncEngine:
 
 
 def _reading_engine(path: Path) -> Engine:
-    """Each thread keeps its connection. Reads have no transaction to roll back."""
+    """Make the engine for reading: each thread keeps its connection, and reads have no transaction to roll back."""
     engine = create_engine(
         URL.create("sqlite", database=str(path)),
         poolclass=NullPool,

@@ -40,7 +40,9 @@ _APPARMOR = Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
 
 
 def find_browser(named: str, path: str) -> Path | None:
-    """The program in `named`, else the first of the usual ones in the folders of `path`, or where packages put it."""
+    """Return the program in `named`, else the first of the usual ones in the folders of `path`, or where packages
+    put it.
+    """
     if named:
         program = shutil.which(named, path=path)
         return Path(program) if program else None

@@ -54,14 +54,16 @@ def preview_write(before: str, after: str) -> Preview:
 
 
 def _excerpt(sign: str, text: str) -> str:
-    """The beginning as lines of a diff, and how much is left out: nothing in the text can look like such a note."""
+    """Return the beginning as lines of a diff, and how much is left out: nothing in the text can look like such a
+    note.
+    """
     left_out = len(text) - _MAX_EXCERPT_LENGTH
     lines = "".join(f"{sign}{line}\n" for line in text[:_MAX_EXCERPT_LENGTH].split("\n")) if text else ""
     return f"{lines}… {left_out:,} more characters are left out\n" if left_out > 0 else lines
 
 
 def _common_prefix(before: str, after: str) -> int:
-    """Return the length of it, found by halves: comparing character by character takes a second for 20 MB."""
+    """Return its length, found by halves: comparing character by character takes a second for 20 MB."""
     equal, most = 0, min(len(before), len(after))
     while equal < most:
         middle = (equal + most + 1) // 2
@@ -73,7 +75,7 @@ def _common_prefix(before: str, after: str) -> int:
 
 
 def _common_suffix(before: str, after: str) -> int:
-    """Return the length of it, without the line that it begins in and some lines of context."""
+    """Return its length, without the line that it begins in and some lines of context."""
     equal, most = 0, min(len(before), len(after))
     while equal < most:
         middle = (equal + most + 1) // 2

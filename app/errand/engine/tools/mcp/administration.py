@@ -303,7 +303,7 @@ class ServerAdministration:
         return server
 
     async def _usable(self, name: str, workspace: str | None) -> McpServer:
-        """Return a server that may be started."""
+        """Return the server of this name, which may be started. Raises `InvalidParams` or `Conflict` if it may not."""
         server = await self.find(name, workspace)
         if server.spec.problem:
             raise InvalidParams(server.spec.problem)

@@ -45,7 +45,7 @@ class KnownServers:
         self._stored: _Stored | None = None
 
     def trust_of(self, spec: ServerSpec) -> Trust:
-        """A server of the settings is trusted: the person entered it."""
+        """Return the trust in a server. One of the settings is trusted: the person entered it."""
         if not spec.workspace:
             return "trusted"
         for trusted in self._all.servers:

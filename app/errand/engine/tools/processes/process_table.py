@@ -165,7 +165,9 @@ class ProcTable:
 
 
 def program_of(pid: int) -> str:
-    """The name of its program, which it has also while it loads another one; empty if it is gone, or without /proc."""
+    """Return the name of its program, which it has also while it loads another one; empty if it is gone, or without
+    /proc.
+    """
     return _read(f"/proc/{pid}/comm").decode("utf-8", "replace").strip()
 
 

@@ -193,7 +193,9 @@ def take_report(paths: Paths) -> Condition | None:
 
 
 def _innermost_frame(report: str) -> str:
-    """The innermost frame of our code in the main thread, which comes last: `errand/engine/x.py, line 5, in work`."""
+    """Return the innermost frame of our code in the main thread, which comes last: `errand/engine/x.py, line 5, in
+    work`.
+    """
     _, _, main_thread = report.rpartition("hread 0x")
     for line in main_thread.splitlines():
         path, _, rest = line.strip().removeprefix('File "').partition('", line ')

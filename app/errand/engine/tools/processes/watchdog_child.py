@@ -228,7 +228,7 @@ class _Tools:
         return _stamp(pid) in {number for _, number in self.marks}
 
     def _has_session(self, pid: int, process: _Process, table: dict[int, _Process]) -> bool:
-        """A session number may be reused by a leader that started later."""
+        """Return True if a process of the session runs. Its number may be reused by a leader that started later."""
         began, leader = self.sessions.get(process.session), table.get(process.session)
         if began is None or leader is not None:
             return began is not None and leader is not None and began[0] <= leader.started <= began[1]

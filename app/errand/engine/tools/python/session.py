@@ -362,7 +362,10 @@ def find_interpreter(workspace: Path, path: str) -> str:
 
 
 def child_command(interpreter: str) -> list[str]:
-    """The text goes along, since its file may be hidden inside. An installed bundle runs itself if it has no text."""
+    """Return the command of the child.
+
+    Its text goes along, since its file may be hidden inside; a bundle runs itself.
+    """
     text = _child_text()
     if text is None or (getattr(sys, "frozen", False) and interpreter == os.path.realpath(sys.executable)):
         return [sys.executable, "python-session"]

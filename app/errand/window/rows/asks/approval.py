@@ -163,7 +163,7 @@ class ApprovalCard(AskCard):
         super().keyPressEvent(event)
 
     def close_part(self) -> bool:
-        """The focus goes from the part to its button."""
+        """Close the open part; the focus goes from it to its button."""
         opened = self._open_part_button()
         if opened is None:
             return False

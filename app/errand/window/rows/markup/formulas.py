@@ -171,7 +171,7 @@ class DocumentFormulas(QPyTextObject):
         cursor.insertText(str(char_format.property(SOURCE)).replace("\n", " "), char_format)
 
     def intrinsicSize(self, doc: QTextDocument, posInDocument: int, format: QTextFormat) -> QSizeF:
-        """The size is kept: Qt asks ten times for each formula of a text that it lays out once."""
+        """Return the size, which is kept: Qt asks ten times for each formula of a text that it lays out once."""
         text = (self._document.textWidth(), self._document.characterCount())
         if text != self._sized:
             self._sizes.clear()
@@ -181,7 +181,8 @@ class DocumentFormulas(QPyTextObject):
         return self._sizes[posInDocument]
 
     def _size(self, format: QTextFormat) -> QSizeF:
-        """A formula that reaches far down is high enough on both sides of the line that Qt takes for the middle.
+        """Return the size. A formula that reaches far down is as high on both sides of the line that Qt takes for
+        the middle.
 
         Any other stands on the baseline, and reaches down into the room that the line has below it.
         """

@@ -37,7 +37,9 @@ def _formulas(document: MarkdownDocument, theme: Theme) -> DocumentFormulas:
 
 
 def _ranges(found: list[tuple[int, Mark]]) -> list[tuple[MarkKind, int, int]]:
-    """The pairs of markers; the parser may have lost one of a pair, for example beyond the last column of a table."""
+    """Return the pairs of markers; the parser may have lost one of a pair, for example beyond the last column of a
+    table.
+    """
     opened: list[tuple[MarkKind, int]] = []
     ranges: list[tuple[MarkKind, int, int]] = []
     for position, mark in found:

@@ -115,7 +115,7 @@ class _Writer:
         self._cursor.insertText(OBJECT, char_format)
 
     def _format(self) -> QTextCharFormat:
-        """The source is copied once, with the first part."""
+        """Return the format of a part. The source is copied once, with the first part."""
         char_format = QTextCharFormat()
         char_format.setProperty(SOURCE, self._source)
         char_format.setProperty(IS_REST, self._has_begun)

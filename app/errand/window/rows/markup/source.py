@@ -171,7 +171,7 @@ def _marker(kind: MarkKind, *, begins: bool) -> str:
 
 
 def _escaped(label: str) -> str:
-    """A label is no Markdown."""
+    """Return a label with its Markdown escaped."""
     return re.sub(r"([^\w\s])", r"\\\1", label)
 
 

@@ -161,7 +161,8 @@ class BranchCommands(QObject):
         self._run_alone(self._resend(node.id, params))
 
     def _branches_through(self, node_ids: tuple[str, ...]) -> tuple[ComparedBranch, ...]:
-        """The branches through these siblings, and those of agents that begin where they do; the shown one first four.
+        """Return the branches through these siblings, and those of agents that begin where they do; the shown one
+        first four.
 
         Without siblings, the branches that begin at the end of the shown branch.
         """

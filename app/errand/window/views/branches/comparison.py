@@ -102,7 +102,7 @@ class ComparisonColumns(QWidget):
                 self.tabs.setTabText(number, view.title.replace("&", "&&"))
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Return the column whose transcript gets the focus is the current one.
+        """Make the column current whose transcript gets the focus, and handle its keys.
 
         Its keys: Left and Right go from column to column, S ticks `together`, Enter continues with it. A key that comes
         by way of a control in a row is not for the column, and the scroll area would scroll at it.

@@ -47,7 +47,7 @@ def format_value(value: JsonValue) -> str:
 
 
 def parse_value(setting: Setting, text: str) -> JsonValue:
-    """An empty field means the default of a number, and the empty string of a string."""
+    """Parse the text of a field; an empty one means the default of a number, and the empty string of a string."""
     stripped = text.strip()
     if setting.kind not in ("integer", "number"):
         return stripped

@@ -64,7 +64,7 @@ class ShortcutStore(QObject):
         self._state = state
 
     def keys(self, name: str) -> tuple[str, ...]:
-        """The first is the one shown."""
+        """Return the keys, of which the first is the one shown."""
         own = self._state.settings.shortcuts.get(name)
         return self._by_name[name].shortcuts if own is None else tuple(own)
 

@@ -72,7 +72,7 @@ class ModelDelegate(QStyledItemDelegate):
     def editorEvent(
         self, event: QEvent, model: QAbstractItemModel, option: QStyleOptionViewItem, index: _Index
     ) -> bool:
-        """A click on the star is not a choice of the model."""
+        """Take a click on the star for itself: it is not a choice of the model."""
         line = index.data(LINE)
         if not isinstance(line, ModelLine) or line.model is None or not isinstance(event, QMouseEvent):
             return False

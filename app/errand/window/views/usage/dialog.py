@@ -110,7 +110,7 @@ def _line(row: UsageRow) -> tuple[str | int | float, ...]:
 
 
 def _without_formula(title: str) -> str:
-    """A title that a spreadsheet would evaluate as a formula is marked as text."""
+    """Return the title, marked as text if a spreadsheet would evaluate it as a formula."""
     return f"'{title}" if title[:1] in ("=", "+", "-", "@", "\t", "\r") else title
 
 

@@ -51,7 +51,9 @@ class CallRepair(Feature):
         return replace(block, name=meaning.tool, arguments={**arguments, **meaning.sets})
 
     def _unwrapped(self, name: str, arguments: JsonObject) -> JsonObject:
-        """The arguments without a wrapper that the tool does not declare: `{"arguments": {…}}`, or the whole call."""
+        """Return the arguments without a wrapper that the tool does not declare: `{"arguments": {…}}`, or the whole
+        call.
+        """
         tool = next(tool for tool in self._tools.all if tool.name == name)
         properties = tool.parameters.get("properties")
         wrappers = arguments.keys() & _WRAPPERS

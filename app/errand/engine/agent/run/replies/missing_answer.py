@@ -85,7 +85,9 @@ def _known_names(tools: Sequence[ToolDefinition]) -> Iterator[str]:
 
 
 def _json(text: str) -> JsonValue:
-    """The JSON of a text, with doubled braces too, as in templates that were copied; None if it is something else."""
+    """Return the JSON of a text, with doubled braces too, as in templates that were copied; None if it is something
+    else.
+    """
     for candidate in (text, text.removeprefix("{").removesuffix("}")):
         try:
             return msgspec.json.decode(candidate)

@@ -130,7 +130,7 @@ class LoginFlow:
         return None if has_expired else held.client
 
     def _with_earlier_scope(self, at: Authorization) -> Authorization:
-        """Return a server that asks for more than before wants both."""
+        """Return the authorization with the earlier scope added if the server asks for more rights: it wants both."""
         held = self._request.held
         if held is None or not at.scope or self._request.challenge.error != "insufficient_scope":
             return at

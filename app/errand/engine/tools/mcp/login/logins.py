@@ -224,7 +224,7 @@ class Logins:
         await flow.close()
 
     async def _renewed(self, spec: ServerSpec, held: Credentials) -> Credentials | None:
-        """One renewal for all who wait for it."""
+        """Renew the tokens, once for all who wait for it."""
         name = _name(spec)
         task = self._renewals.get(name)
         if task is None:
@@ -298,7 +298,7 @@ def _issuer_of(held: Credentials | None, spec: ServerSpec) -> str:
 
 
 def _unregistered(client: Client) -> Client:
-    """Return the next sign-in registers another one."""
+    """Return the client without its redirect URI, so that the next sign-in registers another one."""
     return msgspec.structs.replace(client, redirect_uri="")
 
 

@@ -55,7 +55,7 @@ class NamedAddresses:
         raise McpError(f"{shown(url)} is redirected too often.")
 
     async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> Answer:
-        """A redirect is an error: what is sent is meant for this address alone."""
+        """Send a form. A redirect is an error: what is sent is meant for this address alone."""
         done = await self._bounded("POST", url, headers, body)
         if isinstance(done, Answer):
             return done

@@ -256,7 +256,7 @@ class DataPageView(SettingsPageView):
         return dialog
 
     def _dialog(self, title: str, name: str) -> QFileDialog:
-        """The dialog itself asks before a file is overwritten."""
+        """Make the dialog, which asks itself before a file is overwritten."""
         dialog = QFileDialog(self, title, str(Path.home()))
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
