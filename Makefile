@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 LOCK := packaging/lock.txt
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: run test lint quick-lint bench attacks mutants crash clients soak real pythons model setup system docs screenshots catalogues flaky clean
+.PHONY: run test lint quick-lint bench models-eval attacks mutants crash clients soak real pythons model setup system docs screenshots catalogues flaky clean
 
 run: setup
 	@$(BIN)/errand $(ARGS)
@@ -28,6 +28,11 @@ quick-lint: $(VENV)/.ready-dev
 
 bench: $(VENV)/.ready-dev
 	@$(BIN)/python -m tests.benchmarks $(ARGS)
+
+# Small tasks for a real model, judged by the files on disk: ARGS="--api-base http://127.0.0.1:8080/v1 --model openai_compatible/NAME".
+# ARGS=--scripted checks the evaluation itself, ARGS=--help lists the options.
+models-eval: $(VENV)/.ready-dev
+	@$(BIN)/python -m tests.benchmarks.models_eval $(ARGS)
 
 # Test files N times in random order, beside processes that keep each core busy; lists what failed once. FILES are all by default;
 # an interrupted run goes on.

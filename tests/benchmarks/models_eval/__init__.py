@@ -1,0 +1,7 @@
+"""`make models-eval`: small tasks for a real model, judged by the files on disk and the record of the task.
+
+`task.py` says what a task and its judge are; `reading.py`, `changing.py` and `working.py` hold the tasks and
+`tasks.py` lists them. `attempt.py` runs one task in an engine of its own, `calls.py` counts the calls of its replies,
+`results.py` keeps the rows and prints them. `scripted.py` is a model that solves every task: it checks the harness
+itself. Start at `__main__.py`.
+"""
