@@ -29,7 +29,7 @@ quick-lint: $(VENV)/.ready-dev
 bench: $(VENV)/.ready-dev
 	@$(BIN)/python -m tests.benchmarks $(ARGS)
 
-# Small tasks for a real model, judged by the files on disk: ARGS="--api-base http://127.0.0.1:8080/v1 --model openai_compatible/NAME".
+# Thirty small tasks for a real model, judged by the files on disk: ARGS="--api-base http://127.0.0.1:8080/v1 --model openai_compatible/NAME".
 # ARGS=--scripted checks the evaluation itself, ARGS=--help lists the options.
 models-eval: $(VENV)/.ready-dev
 	@$(BIN)/python -m tests.benchmarks.models_eval $(ARGS)

@@ -11,12 +11,13 @@ from errand.protocol.base import JsonObject
 from errand.protocol.blocks import Block, TextBlock, ToolCallBlock
 from errand.protocol.conversations import Node
 from errand.protocol.tasks.groups import TodoItem
-from tests.benchmarks.models_eval.attempt import Limits, attempt, read_run
+from tests.benchmarks.models_eval.attempt import EvaluatedModel, Limits, attempt, read_run
 from tests.benchmarks.models_eval.calls import count_calls, looks_like_call
 from tests.benchmarks.models_eval.results import EvalRow, ResultsFile, row_line, sum_line
 from tests.benchmarks.models_eval.scripted import scripted_model
 from tests.benchmarks.models_eval.task import EvalTask, Outcome, Run, RunEnd, Step, read_files, shell, write_files
 from tests.benchmarks.models_eval.tasks import TASKS, chosen_tasks
+from tests.support.model_server import ModelServer, Reply
 
 LIMITS = Limits(turns=8, seconds=120)
 
@@ -85,8 +86,8 @@ def test_a_judge_tells_the_right_outcome_from_a_wrong_one_and_from_none(task: Ev
     assert not task.judge(Outcome(folders[2], (silent,) * len(task.messages), read_files(folders[2])))
 
 
-def test_eight_tasks_are_there_to_iterate_with() -> None:
-    assert len(chosen_tasks("iterate")) == 8
+def test_there_are_thirty_tasks_and_eight_to_iterate_with() -> None:
+    assert (len(TASKS), len(chosen_tasks("iterate"))) == (30, 8)
     assert chosen_tasks("write_file,read_note") == [*chosen_tasks("write_file"), *chosen_tasks("read_note")]
     assert len({task.name for task in TASKS}) == len(TASKS)
     with pytest.raises(ValueError, match="There is no task sing"):
@@ -113,6 +114,14 @@ async def test_a_claim_without_work_is_counted_as_false(tmp_path: Path) -> None:
         script.begin(task, solves=False)
         row = await attempt(task, model, LIMITS, None)
     assert (row.solved, row.false_claim, row.end) == (False, True, "replied")
+
+
+async def test_a_task_that_takes_too_long_is_stopped() -> None:
+    (task,) = chosen_tasks("write_file")
+    async with ModelServer([Reply(text="I begin.", stall_after=1)]) as server:
+        row = await attempt(task, EvaluatedModel("openai_compatible/test-model", server.url), Limits(8, 1.0), None)
+    # On a busy machine the second may be over before the task has begun.
+    assert (row.solved, row.false_claim, row.end in ("manual_stop", "no end")) == (False, False, True)
 
 
 async def test_calls_that_reach_no_tool_are_meant_but_not_run() -> None:

@@ -1,4 +1,4 @@
-"""`make models-eval`: small tasks for a real model, judged by the files on disk and the record of the task.
+"""`make models-eval`: thirty small tasks for a real model, judged by the files on disk and the record of the task.
 
 `task.py` says what a task and its judge are; `reading.py`, `changing.py` and `working.py` hold the tasks and
 `tasks.py` lists them. `attempt.py` runs one task in an engine of its own, `calls.py` counts the calls of its replies,

@@ -1,6 +1,7 @@
 """One attempt at a task: an engine, a home and a folder of its own, and the task through `errand run --json`."""
 
 import asyncio
+import signal
 import tempfile
 import time
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from tests.benchmarks.models_eval.results import EvalRow
 from tests.benchmarks.models_eval.task import EvalTask, Outcome, Run, RunEnd, read_files, write_files
 from tests.support.command_line import Errand
 
-# Between the end of the engine's own limit and the end of the command by force.
+# Between the stop of a task that takes too long and the end of the command by force.
 _GRACE_S = 30.0
 # Servers that happen to run on this machine are not looked for.
 _NO_LOCAL_SERVERS = dict.fromkeys(
@@ -99,20 +100,28 @@ async def _send_messages(
             break
         target = ("--conversation", runs[-1].end.conversation_id) if runs else ()
         options = ("--model", model.name, "--api-base", model.api_base, "--max-turns", str(limits.turns))
-        minutes = ("--max-minutes", f"{left_s / 60:.3f}")
-        command = ("run", "--json", "--approve", "all", *options, *minutes, *target, *task.options, message)
+        command = ("run", "--json", "--approve", "all", *options, *target, *task.options, message)
         process = await errand.start(*command)
-        communication = asyncio.ensure_future(process.communicate())
-        ended, _ = await asyncio.wait((communication,), timeout=left_s + _GRACE_S)
-        if not ended:
-            process.kill()
-        out, err = await communication
-        lines += (out or b"").decode().splitlines() + (err or b"").decode().splitlines()
-        runs.append(read_run((out or b"").decode()))
+        out, err = await _output(process, left_s)
+        lines += out.splitlines() + err.splitlines()
+        runs.append(read_run(out))
         after_first = after_first or read_files(errand.folder)
-        if not runs[-1].end.conversation_id:
+        if runs[-1].end.stop_reason is None:
             break
     return Outcome(errand.folder, tuple(runs), after_first), lines
+
+
+async def _output(process: asyncio.subprocess.Process, seconds: float) -> tuple[str, str]:
+    """Return what the command writes; if it does not end in time, stop its task, then the command."""
+    communication = asyncio.ensure_future(process.communicate())
+    for end in (lambda: process.send_signal(signal.SIGINT), process.kill):
+        ended, _ = await asyncio.wait((communication,), timeout=seconds)
+        if ended:
+            break
+        end()
+        seconds = _GRACE_S
+    out, err = await communication
+    return (out or b"").decode(), (err or b"").decode()
 
 
 def read_run(output: str) -> Run:
@@ -163,10 +172,9 @@ def _end_text(end: RunEnd) -> str:
 async def _keep_transcript(file: Path, errand: Errand, outcome: Outcome, lines: list[str]) -> None:
     """Write what `errand show` prints, the system prompt, the nodes, and what the commands wrote but events."""
     parts: list[str] = []
-    for run in outcome.runs[-1:]:
-        if run.end.conversation_id:
-            parts.append((await errand.run("show", run.end.conversation_id)).out)
-            parts.append((await errand.run("prompt", run.end.conversation_id)).out)
+    for conversation_id in {node.conversation_id for run in outcome.runs for node in run.nodes}:
+        parts.append((await errand.run("show", conversation_id)).out)
+        parts.append((await errand.run("prompt", conversation_id)).out)
     parts += [_node_line(node) for run in outcome.runs for node in run.nodes]
     parts += [line for line in lines if not line.startswith('{"method"')]
     await asyncio.to_thread(_write, file, "\n".join(parts))

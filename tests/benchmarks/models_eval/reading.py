@@ -42,6 +42,12 @@ _LOGS = {
     "readme.txt": "Logs of both stations.\n",
 }
 
+_PRICE_FILES = {
+    "shop/prices.py": _PRICES,
+    "shop/till.py": "from prices import parse_price\n",
+    "readme.txt": "A shop.\n",
+}
+
 READING = (
     EvalTask(
         "read_note",
@@ -54,6 +60,33 @@ READING = (
         iterates=True,
     ),
     EvalTask(
+        "read_port",
+        ("Which port does the server in config.ini listen on?",),
+        lambda outcome: outcome.says("8473") and outcome.files == {"config.ini": _CONFIG},
+        ((shell("cat config.ini"),),),
+        "It listens on port 8473.",
+        {"config.ini": _CONFIG},
+        wrong_answer="It listens on port 8080.",
+    ),
+    EvalTask(
+        "count_lines",
+        ("How many lines has the file data.csv?",),
+        lambda outcome: outcome.says("37") and outcome.files == {"data.csv": _ROWS},
+        ((shell("wc -l data.csv"),),),
+        "data.csv has 37 lines.",
+        {"data.csv": _ROWS},
+        wrong_answer="data.csv has 40 lines.",
+    ),
+    EvalTask(
+        "find_file",
+        ("Where is the file needle.md? Answer with its path.",),
+        lambda outcome: outcome.says("docs/old/2019/needle.md") and outcome.files == _PAPERS,
+        ((shell("find . -name needle.md"),),),
+        "It is docs/old/2019/needle.md.",
+        _PAPERS,
+        wrong_answer="It is docs/needle.md.",
+    ),
+    EvalTask(
         "find_text",
         ("Which file contains the text PELICAN-77? Answer with its path.",),
         lambda outcome: outcome.says("south/a.log") and outcome.files == _LOGS,
@@ -62,5 +95,14 @@ READING = (
         _LOGS,
         wrong_answer="It is in north/a.log.",
         iterates=True,
+    ),
+    EvalTask(
+        "find_function",
+        ("In which file and on which line is the function parse_price defined?",),
+        lambda outcome: outcome.says("shop/prices.py") and outcome.says("14") and outcome.files == _PRICE_FILES,
+        ((shell("grep -rn 'def parse_price' ."),),),
+        "parse_price is defined in shop/prices.py on line 14.",
+        _PRICE_FILES,
+        wrong_answer="parse_price is defined in shop/till.py on line 1.",
     ),
 )
