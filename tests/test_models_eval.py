@@ -137,6 +137,7 @@ async def test_calls_that_reach_no_tool_are_meant_but_not_run() -> None:
     "text",
     [
         '{"name": "read", "arguments": {"file": "note.txt"}}',
+        '{"name": "python3 measure.py", "arguments": {"command": "python3 measure.py"}}',
         '{{"name": "code", "arguments": {"action": "read"}}}',
         '<tools>\n{"function": {"name": "code"}}\n</tools>',
         "<tool_call>\n",

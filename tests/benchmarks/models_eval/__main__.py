@@ -10,10 +10,12 @@ from pathlib import Path
 import msgspec
 
 from tests.benchmarks.models_eval.attempt import EvaluatedModel, Limits, attempt
+from tests.benchmarks.models_eval.llama_server import ServerStartError, llama_server
 from tests.benchmarks.models_eval.results import HEAD, EvalRow, ResultsFile, row_line, sum_line
 from tests.benchmarks.models_eval.scripted import scripted_model
 from tests.benchmarks.models_eval.task import EvalTask
 from tests.benchmarks.models_eval.tasks import chosen_tasks
+from tests.benchmarks.models_eval.weights import WeightsError, build_server, build_weights, named_weights
 
 _RESULTS = Path("build", "models-eval")
 _MAX_TURNS = 15
@@ -32,10 +34,11 @@ class Options(msgspec.Struct, frozen=True):
     seconds: float
     again: bool
     scripted: bool
+    weights: str
 
     @property
     def results(self) -> Path:
-        name = "scripted" if self.scripted else self.model.replace("/", "-")
+        name = "scripted" if self.scripted else self.weights or self.model.replace("/", "-")
         return self.out or _RESULTS / f"{name}.jsonl"
 
 
@@ -44,6 +47,7 @@ def read_options(arguments: list[str]) -> Options:
     parser = argparse.ArgumentParser(prog="make models-eval", description="Evaluate a model with small tasks.")
     parser.add_argument("--api-base", default="", help="base URL of an OpenAI-compatible server")
     parser.add_argument("--model", default="", help="the model, as openai_compatible/NAME")
+    parser.add_argument("--weights", default="", help="one of the small models of make models-eval-setup, served here")
     parser.add_argument("--tasks", default="all", help="all, iterate (eight of them), or names separated by commas")
     parser.add_argument("--out", type=Path, help="file of JSON lines for the rows; transcripts go into a folder beside")
     parser.add_argument("--key", default="none", help="API key that is sent to the server")
@@ -52,8 +56,8 @@ def read_options(arguments: list[str]) -> Options:
     parser.add_argument("--again", action="store_true", help="run tasks again that have a row")
     parser.add_argument("--scripted", action="store_true", help="check the harness with a model that solves all tasks")
     options = msgspec.convert(vars(parser.parse_args(arguments)), Options)
-    if not options.scripted and not (options.api_base and options.model):
-        parser.error("--api-base and --model, or --scripted")
+    if not (options.scripted or options.weights or (options.api_base and options.model)):
+        parser.error("--api-base and --model, or --weights, or --scripted")
     return options
 
 
@@ -81,11 +85,15 @@ async def evaluate(options: Options) -> int:
 @asynccontextmanager
 async def _model(options: Options) -> AsyncGenerator[tuple[EvaluatedModel, Callable[[EvalTask], None]]]:
     """Give the model, and a function that is called before each task."""
-    if not options.scripted:
+    if options.scripted:
+        async with scripted_model() as (script, model):
+            yield model, script.begin
+    elif options.weights:
+        gguf, program = build_weights(named_weights(options.weights)), build_server().absolute()
+        async with llama_server(program, gguf, options.results.with_suffix(".log")) as url:
+            yield EvaluatedModel(f"openai_compatible/{options.weights}", url), lambda task: None
+    else:
         yield EvaluatedModel(options.model, options.api_base, options.key), lambda task: None
-        return
-    async with scripted_model() as (script, model):
-        yield model, script.begin
 
 
 def _write(line: str) -> None:
@@ -96,5 +104,5 @@ def _write(line: str) -> None:
 if __name__ == "__main__":
     try:
         sys.exit(asyncio.run(evaluate(read_options(sys.argv[1:]))))
-    except ValueError as error:
+    except (ValueError, WeightsError, ServerStartError) as error:
         sys.exit(str(error))

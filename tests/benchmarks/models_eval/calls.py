@@ -12,7 +12,7 @@ from tests.benchmarks.models_eval.task import Run
 # Forms in which models write calls as text: tags, JSON with a name and arguments, a call like a function's.
 _CALL_TAG = re.compile(r"<\|?(?:tool_call|tool_calls|tools?|tool_code|function_call|function=\w+|invoke\b[^>]*)\|?>")
 _CALL_JSON = re.compile(
-    r"\"(?:name|tool|tool_name|function|action)\"\s*:\s*\"[\w.:-]+\"\s*,\s*\"(?:arguments|parameters|args|input)\"\s*:"
+    r"\"(?:name|tool|tool_name|function|action)\"\s*:\s*\"[^\"\n]{1,80}\"\s*,\s*\"(?:arguments|parameters|args|input)\"\s*:"
 )
 _CALL_FENCE = re.compile(r"```(?:tool_code|tool_call|tool)\b")
 _CALL_EXPRESSION = re.compile(

@@ -1,0 +1,75 @@
+"""llama.cpp's server with one model, for the time of an evaluation."""
+
+import asyncio
+import os
+import socket
+from asyncio.subprocess import DEVNULL, STDOUT
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import aiohttp
+
+# The context window: the requests of the longest tasks fit.
+_CONTEXT_TOKENS = 16_384
+_START_LIMIT_S = 300.0
+_LOOK_EVERY_S = 0.2
+
+
+class ServerStartError(Exception):
+    """A server that ended before it was ready, or is not ready in time."""
+
+
+@asynccontextmanager
+async def llama_server(program: Path, weights: Path, log: Path) -> AsyncGenerator[str]:
+    """Start the server with one slot and all processors; gives its base URL when the model is loaded.
+
+    `program` is an absolute path.
+    """
+    port = _free_port()
+    arguments = ("-m", weights, "--host", "127.0.0.1", "--port", port, "--jinja", "-np", 1, "-c", _CONTEXT_TOKENS)
+    threads = ("-t", os.cpu_count() or 2)
+    libraries = os.environ | {"LD_LIBRARY_PATH": str(program.parent.absolute())}
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("wb") as output:
+        process = await asyncio.create_subprocess_exec(
+            program,
+            *map(str, (*arguments, *threads)),
+            stdin=DEVNULL,
+            stdout=output,
+            stderr=STDOUT,
+            env=libraries,
+        )
+        try:
+            await _until_loaded(process, port, log)
+            yield f"http://127.0.0.1:{port}/v1"
+        finally:
+            if process.returncode is None:
+                process.terminate()
+            await process.wait()
+
+
+async def _until_loaded(process: asyncio.subprocess.Process, port: int, log: Path) -> None:
+    try:
+        async with asyncio.timeout(_START_LIMIT_S), aiohttp.ClientSession() as session:
+            while not await _is_loaded(session, port):
+                if process.returncode is not None:
+                    raise ServerStartError(f"llama-server ended with {process.returncode}: see {log}")
+                await asyncio.sleep(_LOOK_EVERY_S)
+    except TimeoutError as error:
+        raise ServerStartError(f"llama-server is not ready after {_START_LIMIT_S:.0f} s: see {log}") from error
+
+
+async def _is_loaded(session: aiohttp.ClientSession, port: int) -> bool:
+    """Ask for the health of the server, which is 503 while it loads its model."""
+    try:
+        async with session.get(f"http://127.0.0.1:{port}/health") as response:
+            return response.status == 200
+    except aiohttp.ClientError:
+        return False
+
+
+def _free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
