@@ -11,8 +11,10 @@ from errand.protocol.base import JsonObject
 from errand.protocol.blocks import Block, TextBlock, ToolCallBlock
 from errand.protocol.conversations import Node
 from errand.protocol.tasks.groups import TodoItem
-from tests.benchmarks.models_eval.attempt import EvaluatedModel, Limits, attempt, read_run
+from tests.benchmarks.models_eval.attempt import Limits, attempt, read_run
 from tests.benchmarks.models_eval.calls import count_calls, looks_like_call
+from tests.benchmarks.models_eval.first_token import first_token_table, first_tokens
+from tests.benchmarks.models_eval.model import EvaluatedModel
 from tests.benchmarks.models_eval.results import EvalRow, ResultsFile, row_line, sum_line
 from tests.benchmarks.models_eval.scripted import scripted_model
 from tests.benchmarks.models_eval.task import EvalTask, Outcome, Run, RunEnd, Step, read_files, shell, write_files
@@ -131,6 +133,15 @@ async def test_calls_that_reach_no_tool_are_meant_but_not_run() -> None:
         script.begin(task)
         row = await attempt(task, model, LIMITS, None)
     assert (row.meant, row.well_formed, row.run) == (3, 1, 1)
+
+
+async def test_the_first_token_is_measured_for_three_conversations_with_one_prompt_twice() -> None:
+    async with ModelServer([Reply(text="Hello.", usage=(40, 5))] * 3) as server:
+        rows = await first_tokens(EvaluatedModel("openai_compatible/test-model", server.url))
+    first, second, third = (request.messages for request in server.requests)
+    assert (first == second, second == third) == (False, True)
+    assert [(row.prompt_tokens, row.cached_tokens) for row in rows] == [(40, 0)] * 3
+    assert len(first_token_table(rows).splitlines()) == 6
 
 
 @pytest.mark.parametrize(

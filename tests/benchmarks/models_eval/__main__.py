@@ -9,8 +9,10 @@ from pathlib import Path
 
 import msgspec
 
-from tests.benchmarks.models_eval.attempt import EvaluatedModel, Limits, attempt
+from tests.benchmarks.models_eval.attempt import Limits, attempt
+from tests.benchmarks.models_eval.first_token import first_token_table, first_tokens
 from tests.benchmarks.models_eval.llama_server import ServerStartError, llama_server
+from tests.benchmarks.models_eval.model import EvaluatedModel
 from tests.benchmarks.models_eval.results import HEAD, EvalRow, ResultsFile, row_line, sum_line
 from tests.benchmarks.models_eval.scripted import scripted_model
 from tests.benchmarks.models_eval.task import EvalTask
@@ -35,6 +37,7 @@ class Options(msgspec.Struct, frozen=True):
     again: bool
     scripted: bool
     weights: str
+    first_token: bool
 
     @property
     def results(self) -> Path:
@@ -55,6 +58,9 @@ def read_options(arguments: list[str]) -> Options:
     parser.add_argument("--seconds", type=float, default=_MAX_SECONDS, help="seconds that each task may take")
     parser.add_argument("--again", action="store_true", help="run tasks again that have a row")
     parser.add_argument("--scripted", action="store_true", help="check the harness with a model that solves all tasks")
+    parser.add_argument(
+        "--first-token", action="store_true", help="measure the time until the first token, and no task"
+    )
     options = msgspec.convert(vars(parser.parse_args(arguments)), Options)
     if not (options.scripted or options.weights or (options.api_base and options.model)):
         parser.error("--api-base and --model, or --weights, or --scripted")
@@ -63,6 +69,10 @@ def read_options(arguments: list[str]) -> Options:
 
 async def evaluate(options: Options) -> int:
     """Run the tasks that have no row yet, and print all rows; returns 1 if the script does not solve one."""
+    if options.first_token:
+        async with _model(options) as (model, _):
+            _write(first_token_table(await first_tokens(model)))
+        return 0
     tasks = chosen_tasks(options.tasks)
     file = ResultsFile(options.results)
     limits = Limits(options.turns, options.seconds)

@@ -11,6 +11,7 @@ import msgspec
 
 from errand.protocol.conversations import Node
 from tests.benchmarks.models_eval.calls import count_calls
+from tests.benchmarks.models_eval.model import EvaluatedModel
 from tests.benchmarks.models_eval.results import EvalRow
 from tests.benchmarks.models_eval.task import EvalTask, Outcome, Run, RunEnd, read_files, write_files
 from tests.support.command_line import Errand
@@ -29,15 +30,6 @@ class Limits:
 
     turns: int
     seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class EvaluatedModel:
-    """A model and the server that has it; `key` is sent to the server."""
-
-    name: str
-    api_base: str
-    key: str = "none"
 
 
 class _NodeEvent(msgspec.Struct, frozen=True):

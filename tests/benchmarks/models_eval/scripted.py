@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
 
-from tests.benchmarks.models_eval.attempt import EvaluatedModel
+from tests.benchmarks.models_eval.model import EvaluatedModel
 from tests.benchmarks.models_eval.task import EvalTask, Step
 from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply
 
