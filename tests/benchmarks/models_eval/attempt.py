@@ -145,7 +145,7 @@ def _row(task: EvalTask, model: EvaluatedModel, outcome: Outcome, seconds: float
         run=counts.run,
         false_claim=end.is_done and not is_solved,
         turns=sum(run.end.turns for run in outcome.runs),
-        prompt_tokens=sum(usage.input_tokens + usage.cache_read_tokens for usage in usages),
+        prompt_tokens=sum(usage.input_tokens for usage in usages),
         cached_tokens=sum(usage.cache_read_tokens for usage in usages),
         completion_tokens=sum(usage.output_tokens for usage in usages),
         seconds=round(seconds, 1),

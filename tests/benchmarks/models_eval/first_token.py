@@ -8,6 +8,7 @@ import asyncio
 import json
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 from errand.client.connection import Connection
 from errand.client.launch import connect
@@ -19,6 +20,7 @@ from tests.benchmarks.bench import end_engine, home, workspace_in
 from tests.benchmarks.models_eval.model import EvaluatedModel
 
 _FILES = ("notes.txt", "plan.md", "prices.csv")
+_ADDED_FILE = "report.md"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +34,10 @@ class FirstToken:
 
 
 async def first_tokens(model: EvaluatedModel) -> list[FirstToken]:
-    """Measure three conversations in one folder: a first one, one with another message, and that message again."""
-    messages = (("first conversation", "hi"), ("second conversation", "hello"), ("the same prompt again", "hello"))
+    """Measure three conversations in one folder: a first one, one with another message, and that message again.
+
+    Between the first and the second a file is added, as by a task.
+    """
     with home() as folder:
         # What memory has on the second message would make its repetition another prompt.
         Paths(folder).settings.write_text(json.dumps({"recall_tokens": 0}), "utf-8")
@@ -43,7 +47,10 @@ async def first_tokens(model: EvaluatedModel) -> list[FirstToken]:
         connection = await connect(Paths(folder), "first-token")
         try:
             await connection.subscribe_scope("all", "full")
-            return [await _measure(connection, name, text, str(workspace), model) for name, text in messages]
+            first = await _measure(connection, "first conversation", "hi", workspace, model)
+            (workspace / _ADDED_FILE).write_text("Done.\n", "utf-8")
+            second = await _measure(connection, "second conversation", "hello", workspace, model)
+            return [first, second, await _measure(connection, "the same prompt again", "hello", workspace, model)]
         finally:
             await end_engine(connection, folder)
 
@@ -55,7 +62,7 @@ def first_token_table(rows: list[FirstToken]) -> str:
     return f"{head}{''.join(lines)}The second over the repeated one: {rows[1].seconds / rows[2].seconds:.2f} ×"
 
 
-async def _measure(connection: Connection, name: str, text: str, workspace: str, model: EvaluatedModel) -> FirstToken:
+async def _measure(connection: Connection, name: str, text: str, workspace: Path, model: EvaluatedModel) -> FirstToken:
     """Send the message in a new conversation, in which nothing but a reply is asked for; wait until it has ended."""
     first: list[float] = []
     usages: list[Usage] = []
@@ -82,7 +89,7 @@ async def _measure(connection: Connection, name: str, text: str, workspace: str,
             model=model.name,
             api_base=model.api_base,
             api_key=model.key,
-            workspace=workspace,
+            workspace=str(workspace),
             approve="never",
             attended=False,
             max_turns=1,
@@ -92,5 +99,5 @@ async def _measure(connection: Connection, name: str, text: str, workspace: str,
     unsubscribe()
     if not usages:
         return FirstToken(name, 0, 0, 0.0)
-    read, cached = usages[0].input_tokens + usages[0].cache_read_tokens, usages[0].cache_read_tokens
+    read, cached = usages[0].input_tokens, usages[0].cache_read_tokens
     return FirstToken(name, read, cached, first[0] - began)
