@@ -4,10 +4,10 @@ import argparse
 import asyncio
 import contextlib
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeAlias
 
 import msgspec
 import yaml
@@ -239,6 +239,7 @@ class ReceivedRequest:
         return [str(function.get("name")) for function in functions if isinstance(function, dict)]
 
 
+Page: TypeAlias = tuple[int, JsonObject]
 Answer = Callable[[ReceivedRequest], Reply]
 
 
@@ -259,7 +260,8 @@ _OVER = Reply(status=400, error="the test's script has no further reply")
 class ModelServer:
     """Serves `/v1/chat/completions`, `/v1/responses`, `/v1/messages`, Gemini's streams and `/v1/models` here.
 
-    `url` is the base URL.
+    `url` is the base URL. `pages` has what other paths answer, as status and JSON, and may change; those of local
+    servers are in `local_servers.py`.
     """
 
     def __init__(
@@ -271,7 +273,9 @@ class ModelServer:
         models: Sequence[str] = ("test-model",),
         responses: bool = True,
         port: int = 0,
+        pages: Mapping[str, Page] | None = None,
     ) -> None:
+        self.pages = dict(pages or {})
         self.requests: list[ReceivedRequest] = []
         self.url = ""
         self._answer = answer or (by_turn(turns) if turns else in_order(replies))
@@ -289,6 +293,7 @@ class ModelServer:
             app.router.add_post("/v1/responses", self._complete)
         app.router.add_post(f"/v1{{model:[^:]*}}{_GEMINI}", self._complete)
         app.router.add_get("/v1/models", self._list)
+        app.router.add_route("*", "/{page:.*}", self._page)
         # Without handler_cancellation a waiting handler would not notice that its client disconnected.
         self._runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=0.1)
         await self._runner.setup()
@@ -324,7 +329,13 @@ class ModelServer:
         received.served.set()
         return response
 
+    async def _page(self, request: web.Request) -> web.Response:
+        status, answer = self.pages.get(request.path, (404, {"error": "not found"}))
+        return web.json_response(answer, status=status)
+
     async def _list(self, request: web.Request) -> web.Response:
+        if request.path in self.pages:
+            return await self._page(request)
         return web.json_response({"object": "list", "data": [{"id": name, "object": "model"} for name in self._models]})
 
 

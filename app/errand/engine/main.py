@@ -285,6 +285,7 @@ async def open_services(
             window_of=windows,
             daily_budget=day,
             open=lambda name: models.open_again(name, default_api_base(name, settings.values)),
+            servers=models.servers,
         ),
         tools=ToolDependencies(
             sessions=sessions, contents=contents, redactor=keys.redactor, embed=embedder.embed, servers=servers

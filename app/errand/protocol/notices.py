@@ -152,11 +152,15 @@ class NoAnswer(Wire, frozen=True, kw_only=True, omit_defaults=True, tag="noAnswe
 
 
 class ModelChanged(Wire, frozen=True, kw_only=True, omit_defaults=True, tag="modelChanged"):
-    """Another model was used. `reason` is the previous model's error, empty if it failed in the last minute."""
+    """Another model was used. `reason` is the previous model's error, empty if it failed in the last minute.
+
+    `serves_other`: the server of the previous model serves this one now.
+    """
 
     from_model: str
     to_model: str
     reason: str = ""
+    serves_other: bool = False
 
 
 class ToolsAsText(Wire, frozen=True, kw_only=True, omit_defaults=True, tag="toolsAsText"):

@@ -326,6 +326,9 @@ def _reply_text(data: ReplyNotice) -> str:
             return text.format(reason=reason)
         case NoAnswer(why=why):
             return _no_answer_text(why)
+        case ModelChanged(from_model=first, to_model=second, serves_other=True):
+            text = tr("The server of {first} serves {second} now, so that was asked.")
+            return text.format(first=first, second=second)
         case ModelChanged(from_model=first, to_model=second, reason=""):
             text = tr("{first} did not answer in the last minute, so {second} was used.")
             return text.format(first=first, second=second)

@@ -40,7 +40,7 @@ class Output(Protocol):
 
 
 class _WaitNotes:
-    """Says once each wait for a model: for a provider's limit, or before a failed call is sent again.
+    """Says once each wait for a model: for a provider's limit, for a server that loads it, or before another attempt.
 
     Only where no status line says it.
     """
@@ -49,6 +49,7 @@ class _WaitNotes:
         self._terminal = terminal
         self._waiting: set[str] = set()
         self._attempts: dict[str, int] = {}
+        self._awaiting_server: set[str] = set()
 
     def see(self, message: ShownMessage) -> None:
         if self._terminal.shows_status or not isinstance(message, EventRecord):
@@ -59,6 +60,11 @@ class _WaitNotes:
         if task.activity.attempt > self._attempts.get(task.id, 0):
             self._terminal.note(f"errand: {plain(task.activity.detail)}")
         self._attempts[task.id] = task.activity.attempt
+        if not task.activity.awaits_server:
+            self._awaiting_server.discard(task.id)
+        elif task.id not in self._awaiting_server:
+            self._awaiting_server.add(task.id)
+            self._terminal.note(f"errand: {plain(task.activity.detail)}")
         if task.activity.retry_at is None or task.activity.stopping or task.outcome.ended_at is not None:
             self._waiting.discard(task.id)
         elif task.id not in self._waiting:

@@ -42,6 +42,18 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
+def is_local_address(url: str) -> bool:
+    """Return True if the URL names this machine or an address of a private network."""
+    try:
+        host = urlsplit(url).hostname or ""
+    except ValueError:
+        return False
+    try:
+        return ip_address(host).is_private
+    except ValueError:
+        return host == "localhost"
+
+
 def is_in_the_clear(url: str) -> bool:
     """Return True if the traffic to this URL, including the key, is not encrypted."""
     try:

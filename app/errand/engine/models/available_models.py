@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from contextlib import aclosing, suppress
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 import msgspec
 
@@ -19,15 +19,13 @@ from errand.engine.models.catalog import model_facts
 from errand.engine.models.catalog.configured import KnownModelFacts, ProviderDirectory, default_api_base
 from errand.engine.models.catalog.model_lists import ListSource, is_for_chat
 from errand.engine.models.catalog.providers import PROVIDERS, REACT, Provider
+from errand.engine.models.catalog.served_models import LOADING, ServerStatus
 from errand.engine.models.catalog.server_probe import ProbeResult, ask, probe
 from errand.engine.models.factory import ModelFactory
+from errand.engine.models.model_servers import ModelServers
 from errand.engine.models.recovery.retry import RetryPolicy
 from errand.protocol import settings as wire
 from errand.protocol.settings import ModelTestResult
-
-if TYPE_CHECKING:
-    from errand.engine.models.catalog.server_probe import LocalServer
-
 
 TEST_TIMEOUT_S = 20.0
 # Some models think before they answer, which counts towards this limit.
@@ -67,31 +65,45 @@ async def _reply(model: ChatModel, model_id: str, cancel: CancelSignal) -> Assis
     raise EngineError("The model's stream ended without a final message.")
 
 
+@dataclass(frozen=True, slots=True)
+class _LocalServer:
+    """A server on a local port that answered."""
+
+    provider: Provider
+    base_url: str
+    status: ServerStatus
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        return tuple(model.name for model in self.status.models)
+
+
 class AvailableModels:
-    """Searches for local servers on the first call."""
+    """The providers and their models. Local servers are looked for each time, since they come and go."""
 
     def __init__(
         self,
         factory: ModelFactory,
+        servers: ModelServers,
         model_facts: KnownModelFacts,
         providers: ProviderDirectory,
         settings: Callable[[], SettingValues],
     ) -> None:
         self._factory = factory
+        self._model_servers = servers
         self._model_facts = model_facts
         self._providers = providers
         self._settings = settings
-        self._servers: tuple[LocalServer, ...] | None = None
-        self._probed_addresses: dict[str, str] = {}
+        self._servers: tuple[_LocalServer, ...] = ()
 
     async def list(self, refresh: bool, fetch: bool = False) -> wire.ModelListResult:
         """Return the providers, their models and the default model.
 
-        Searches for local servers on the first call and with `refresh`. With `fetch`, the model lists of all providers
-        with a key are fetched and stored.
+        With `refresh` or `fetch`, custom servers are asked too; with `fetch`, the model lists of all providers with a
+        key are fetched and stored.
         """
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._find_local_servers(refresh))
+            group.create_task(self._find_local_servers())
             if refresh and not fetch:
                 group.create_task(self._refresh_custom_servers(_QUICK_TIMEOUT_S))
         if fetch:
@@ -120,11 +132,13 @@ class AvailableModels:
             listing = self._model_facts.listings.of(own.name)
             if listing is not None and listing.models:
                 return f"{own.name}/{listing.models[0].name}"
-        await self._find_local_servers(refresh=False)
-        for server in self._servers or ():
+        await self._find_local_servers()
+        for server in self._servers:
             if server.models:
                 return f"{server.provider.name}/{server.models[0]}"
-        return None
+        # Its model is not known yet: the task waits for it.
+        loading = (server.provider.name for server in self._servers if server.status.is_loading)
+        return next((f"{name}/{LOADING}" for name in loading), None)
 
     async def test(self, provider_name: str, model_id: str | None) -> wire.ModelTestResult:
         """Send one real request, without retries. Raises `ConfigurationError` for an unknown provider or model."""
@@ -153,7 +167,7 @@ class AvailableModels:
         listing = self._model_facts.listings.of(provider.name)
         if listing is not None and listing.models:
             return f"{provider.name}/{listing.models[0].name}"
-        await self._find_local_servers(refresh=True)
+        await self._find_local_servers()
         server = self._server(provider.name)
         if server is not None and server.models:
             return f"{provider.name}/{server.models[0]}"
@@ -196,15 +210,17 @@ class AvailableModels:
             if row in self._providers.own():  # it may have been changed during the request
                 self.store_answer(row.name, answer)
 
-    async def _find_local_servers(self, refresh: bool) -> None:
-        bases = {row.name: self._factory.base_url(row) for row in PROVIDERS if row.is_local}
-        if refresh or self._servers is None or bases != self._probed_addresses:
-            from errand.engine.models.catalog.server_probe import local_servers
+    async def _find_local_servers(self) -> None:
+        rows = [row for row in PROVIDERS if row.is_local]
+        statuses = await asyncio.gather(*(self._model_servers.ask(row) for row in rows))
+        self._servers = tuple(
+            _LocalServer(row, self._factory.base_url(row), status)
+            for row, status in zip(rows, statuses, strict=True)
+            if status is not None
+        )
 
-            self._servers, self._probed_addresses = await local_servers(self._factory.connections, bases), bases
-
-    def _server(self, name: str) -> "LocalServer | None":
-        return next((server for server in self._servers or () if server.provider.name == name), None)
+    def _server(self, name: str) -> _LocalServer | None:
+        return next((server for server in self._servers if server.provider.name == name), None)
 
     def _names(self, provider: str) -> tuple[str, ...]:
         server = self._server(provider)

@@ -18,6 +18,7 @@ from errand.engine.models.catalog.configured import KnownModelFacts, ProviderDir
 from errand.engine.models.catalog.model_lists import ModelListCache
 from errand.engine.models.catalog.providers import REACT, Provider, provider_name
 from errand.engine.models.factory import ModelFactory
+from errand.engine.models.model_servers import ModelServers
 from errand.engine.models.recovery.retry import RetryPolicy
 from errand.protocol.agents import ThinkingLevel
 from errand.protocol.notices import ThinkingObstacle
@@ -50,7 +51,8 @@ class ModelRouter:
         self._settings = settings
         self._facts = KnownModelFacts(settings, ModelListCache(lists))
         self._providers = ProviderDirectory(settings)
-        self.available = AvailableModels(self._factory, self._facts, self._providers, settings)
+        self.servers = ModelServers(self._factory, self._providers)
+        self.available = AvailableModels(self._factory, self.servers, self._facts, self._providers, settings)
         self._sources: dict[tuple[str, str], ModelSource] = {}
         self._recovering: dict[ModelSource, RecoveringModel] = {}
         self._learned: dict[tuple[str, str], LearnedLimits] = {}

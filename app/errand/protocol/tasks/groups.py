@@ -159,6 +159,8 @@ class TaskActivity(Wire, frozen=True, kw_only=True):
     """The calls of the current turn that have begun, in this order. The end of the last comes with the next turn."""
     attempt: int = 0
     """How often the model call at hand has failed, while it is about to be sent again; otherwise 0."""
+    awaits_server: bool = False
+    """The model call waits for a model server that loads its model."""
     ask_id: str | None = None
     """The ask that the task waits for."""
     stopping: bool = False

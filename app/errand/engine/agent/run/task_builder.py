@@ -26,6 +26,7 @@ from errand.engine.agent.run.recorder import TaskRecorder, ToolExecutionLog
 from errand.engine.agent.run.replies.call_repair import CallRepair
 from errand.engine.agent.run.replies.repeat_detection import RepeatDetector
 from errand.engine.agent.run.resume import InterruptedTurn, TurnReplay
+from errand.engine.agent.run.server_wait import AskedServers, ModelServerWait
 from errand.engine.agent.run.service_tools import ServiceTools
 from errand.engine.agent.run.skill_question import SkillQuestion
 from errand.engine.agent.run.stop_policy import ModeDetector, StopPolicy
@@ -75,13 +76,15 @@ def _has_tool(task: Task, name: str) -> bool:
 class ModelDependencies:
     """The facts about models that tasks need. `open` opens another model, for a tool that asks one.
 
-    `has_price` and `window_of` take the id of a model, which may have no known price and no known window.
+    `has_price` and `window_of` take the id of a model, which may have no known price and no known window. `servers` are
+    asked before each call; without them no server is.
     """
 
     has_price: Callable[[str], bool]
     window_of: Callable[[str], int | None]
     daily_budget: DailyBudget
     open: Callable[[str], ChatModel] | None = None
+    servers: AskedServers | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,6 +209,7 @@ class TaskBuilder:
             else None
         )
         window = ContextWindow(branch, recorder, summaries, self.database, options, warn)
+        servers = self.models.servers
         features = (
             ResultPictures(self.attachments),
             RepeatDetector(context, history, warn, policy.end_as_stuck),
@@ -213,6 +217,7 @@ class TaskBuilder:
             ModeDetector(state, policy),
             policy,
             gate,
+            *(() if servers is None else (ModelServerWait(state, recorder, servers),)),
             recall,
             window,
             Approvals(

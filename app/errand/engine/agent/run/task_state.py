@@ -78,6 +78,7 @@ def ended_task(task: Task, status: TaskStatus, reason: TaskStopReason, error: st
         ask_id=None,
         detail="",
         attempt=0,
+        awaits_server=False,
         retry_at=None,
         limited_at=None,
     )
@@ -170,6 +171,10 @@ class TaskState:
     def set_activity(self, activity: str, attempt: int = 0) -> None:
         """`attempt`: of a model call that is sent again after so many failures."""
         self.set(replace_fields(self.task, detail=activity, attempt=attempt))
+
+    def set_awaits_server(self, activity: str) -> None:
+        """Show that the next call waits for a model server; an empty activity ends that."""
+        self.set(replace_fields(self.task, detail=activity, awaits_server=bool(activity)))
 
     def show_remaining_processes(self, count: int) -> None:
         """Show how many processes are left while the task ends them."""

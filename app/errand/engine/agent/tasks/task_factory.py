@@ -76,6 +76,7 @@ class TaskStarter:
         task = replace_fields(await self._new_task(params, target), todo=await self._todo_at(after, agent))
         opened = self._models.open_again if is_again else self._models.open
         model = opened(task.request.model, task.request.api_base, params.api_key)
+        await self._ask_server(task)
         attachments = await self._attachments.store(params.attachments)
         message = self._attachments.blocks(task.request.prompt, attachments)
         participants = await participants_of(target.agent, self._database)
@@ -112,6 +113,7 @@ class TaskStarter:
             if task.request.own_key
             else self._models.open_again(task.request.model, task.request.api_base)
         )
+        await self._ask_server(task)
         branch = await publish_task(task, target, self._log, self._changes)
         order_block = TextBlock(text=order.prompt, task_from=target.caller)
         publish_message(task, (order_block,), branch, target)
@@ -154,6 +156,7 @@ class TaskStarter:
         return await self._start_at(task, target, model, agent.head_id)
 
     async def _start_at(self, task: Task, target: TaskTarget, model: ChatModel, after: str) -> StartedTask:
+        await self._ask_server(task)
         participants = await participants_of(target.agent, self._database)
         history = await self._history(after, target, participants)
         await make_workspace(target.conversation)
@@ -163,6 +166,13 @@ class TaskStarter:
         personality = participants.with_introduction(target.personality)
         run = self._build(task, branch, personality, model, history, 0, participants.as_messages)
         return StartedTask(run, _continuation(history))
+
+    async def _ask_server(self, task: Task) -> None:
+        """Ask what the server of the task's model says of it, which decides what the task sends.
+
+        Called once the model is open: before, nobody may have chosen the address.
+        """
+        await self._models.servers.status_for_request(task.request.model, task.request.api_base)
 
     async def _store(self, task: Task) -> None:
         """Raises `StorageError` if a part of the start was refused; the task ends then, and does not stay running."""
@@ -178,6 +188,7 @@ class TaskStarter:
         """Resume a task from its last finished step."""
         personality = await personality_of(None, agent, self._database)
         model = self._models.open_again(task.request.model, task.request.api_base)
+        await self._ask_server(task)
         conversation = await self._database.conversations.get(task.conversation_id)
         assert conversation is not None, "it holds the task"
         participants = await participants_of(agent, self._database)

@@ -120,6 +120,7 @@ class ModelFacts:
 
 
 _own: dict[str, ModelFacts] = {}
+_served: dict[str, ModelFacts] = {}
 _listed: dict[str, ModelFacts] = {}
 _families: dict[str, str] = {}
 
@@ -151,10 +152,29 @@ def register(
     _own, _listed = ({providers.bare_id(name): model for name, model in table.items()} for table in (own, listed))
 
 
+def register_served(served: Mapping[str, ModelFacts]) -> None:
+    """Add what model servers say of their models, in place of what they said before."""
+    _served.update((providers.bare_id(name), model) for name, model in served.items())
+
+
 def facts(model_id: str) -> ModelFacts | None:
     """Return the known facts of `provider/model`. The first call reads the file (about 15 ms)."""
     bare = providers.bare_id(model_id)
-    return _own.get(bare) or _from_file(_in_file(bare)) or _listed.get(bare)
+    return _own.get(bare) or _from_file(_in_file(bare)) or _served_or_listed(bare)
+
+
+def _served_or_listed(bare: str) -> ModelFacts | None:
+    """Return what a server says of its model, completed by its list, which has prices."""
+    served, listed = _served.get(bare), _listed.get(bare)
+    if served is None or listed is None:
+        return served or listed
+    return replace(
+        served,
+        context_tokens=served.context_tokens or listed.context_tokens,
+        prices=listed.prices,
+        calls_tools=listed.calls_tools if served.calls_tools is None else served.calls_tools,
+        sees=listed.sees if served.sees is None else served.sees,
+    )
 
 
 def _in_file(bare: str) -> str:

@@ -1,4 +1,4 @@
-"""Finds model servers on local ports and fetches the model list of an address."""
+"""Fetches the model list of an address that a person typed."""
 
 import asyncio
 import errno
@@ -6,68 +6,23 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit, urlunsplit
 
-import msgspec
-
 from errand.engine.core.addresses import check_address, is_loopback
 from errand.engine.core.errors import InvalidParams
 from errand.engine.core.json_input.foreign_json import decode_bounded
 from errand.engine.core.outgoing import CERTIFICATE_HELP, UnusableRoute, proxy_of
 from errand.engine.models.catalog.model_lists import ListedModel, ListSource, list_address, list_headers, models_of
-from errand.engine.models.catalog.providers import PROVIDERS, RESPONSES_PATH, Provider
+from errand.engine.models.catalog.providers import RESPONSES_PATH
 from errand.text.redaction import Redactor
 
 if TYPE_CHECKING:
     from errand.engine.models.http_pool import HttpPool
 
 
-_LIMIT_S = 0.7
-_MODELS_LIMIT = 500
 _MAX_LIST_BYTES = 4 * 1024 * 1024
 
 _PROBE_LIMIT_S = 10.0
 _ENDS = ("/chat/completions", "/completions", "/models")
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
-
-
-class _Entry(msgspec.Struct):
-    id: str
-
-
-class _Listing(msgspec.Struct):
-    data: list[_Entry] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class LocalServer:
-    """A server that answered, with its models."""
-
-    provider: Provider
-    base_url: str
-    models: tuple[str, ...]
-
-
-async def local_servers(pool: "HttpPool", bases: dict[str, str]) -> tuple[LocalServer, ...]:
-    """Query all local providers concurrently; `bases` has the address of each by name."""
-    local = [row for row in PROVIDERS if row.is_local]
-    answers = await asyncio.gather(*(_ask(pool, row, bases[row.name]) for row in local))
-    return tuple(server for server in answers if server is not None)
-
-
-async def _ask(pool: "HttpPool", provider: Provider, base_url: str) -> LocalServer | None:
-    import aiohttp
-
-    from errand.engine.models.http_pool import read_body
-
-    try:
-        async with asyncio.timeout(_LIMIT_S), pool.session.get(f"{base_url}/models", allow_redirects=False) as response:
-            if response.status != 200:
-                return None
-            listing = msgspec.json.decode(await read_body(response, _MAX_LIST_BYTES), type=_Listing)
-    except (TimeoutError, aiohttp.ClientError, OSError, ValueError):
-        return None
-    if listing.data is None:
-        return None
-    return LocalServer(provider, base_url, tuple(entry.id for entry in listing.data[:_MODELS_LIMIT]))
 
 
 @dataclass(frozen=True, slots=True)

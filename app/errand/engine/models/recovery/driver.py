@@ -226,6 +226,8 @@ class _Recovery:
             return []
         self.sent = with_fields(self.sent, learned.refused_fields(bare), learned.required_fields(bare))
         notices: list[NoticeData] = [*learned.notice_thinking(self.sent)]
+        if is_text and bare == request.model:
+            notices += learned.notice_text_tools(request)
         if not learned.takes_temperature(self.sent):
             notices += learned.notice_temperature(self.sent)
             self.sent = without_temperature(self.sent)

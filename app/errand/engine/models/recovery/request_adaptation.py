@@ -118,6 +118,14 @@ class LearnedLimits:
         self._without_tools.add(model_id)
         return (ToolsAsText(model=model_id),)
 
+    def notice_text_tools(self, request: ModelRequest) -> tuple[ToolsAsText, ...]:
+        """Return the notice that the tools of this request are written as text, which its server said beforehand."""
+        notice_key = (request.options.session_id, f"{request.model} tools")
+        if request.model in self._without_tools or notice_key in self._noticed or not request.tools:
+            return ()
+        self._noticed.add(notice_key)
+        return (ToolsAsText(model=request.model),)
+
     def takes_pictures(self, model_id: str) -> bool:
         """Return False if the model refused pictures; what the catalogue says is known to the provider's requests."""
         return model_id not in self._without_pictures

@@ -1,0 +1,91 @@
+"""Waits for a model server that loads its model, and takes the model that it serves then."""
+
+import asyncio
+import time
+from dataclasses import replace
+from typing import Protocol
+
+from errand.engine.agent.loop.features import Feature
+from errand.engine.agent.run.recorder import TaskRecorder
+from errand.engine.agent.run.task_state import TaskState
+from errand.engine.core.cancel import CancelSignal
+from errand.engine.core.errors import EngineError
+from errand.engine.models.base import ModelRequest
+from errand.engine.models.catalog.providers import REACT
+from errand.engine.models.catalog.served_models import LOADING, ServedModel, ServerStatus
+from errand.protocol.notices import ModelChanged
+
+# A large model on a slow disk takes minutes.
+_MAX_LOADING_S = 1_800.0
+_POLL_S = 0.5
+
+
+class AskedServers(Protocol):
+    """The model servers that can be asked; `ModelServers` are."""
+
+    async def status_for_request(self, model_id: str, api_base: str | None) -> ServerStatus | None: ...
+
+    def known(self, model_id: str, api_base: str | None = None) -> ServedModel | None: ...
+
+    def label(self, model_id: str, api_base: str | None, status: ServerStatus) -> str: ...
+
+
+class ModelServerWait(Feature):
+    """Asks the model's server before each call, which the person may have started again with another model.
+
+    A server that serves one model answers with it whatever the request names, so that name is the one to record.
+    """
+
+    def __init__(
+        self, state: TaskState, recorder: TaskRecorder, servers: AskedServers, poll_s: float = _POLL_S
+    ) -> None:
+        self._state = state
+        self._recorder = recorder
+        self._servers = servers
+        self._poll_s = poll_s
+        self._told: set[tuple[str, str]] = set()
+
+    async def before_request(self, request: ModelRequest, cancel: CancelSignal) -> ModelRequest:
+        """Return the request, to the model that is served. Raises `EngineError` if it is not loaded in half an hour."""
+        api_base = self._state.task.request.api_base
+        status = await self._servers.status_for_request(request.model, api_base)
+        if status is not None and status.is_loading:
+            status = await self._loaded(request.model, api_base, status, cancel)
+        only = status.only_model if status is not None else None
+        provider, _, name = request.model.removeprefix(REACT).partition("/")
+        if only is None or only.name == name or cancel.is_set:
+            return request
+        prefix = REACT if request.model.startswith(REACT) else ""
+        return self._to_model(request, f"{prefix}{provider}/{only.name}")
+
+    def _to_model(self, request: ModelRequest, model: str) -> ModelRequest:
+        change = (request.model, model)
+        if change not in self._told and not request.model.endswith(f"/{LOADING}"):
+            self._told.add(change)
+            self._recorder.remark(ModelChanged(from_model=request.model, to_model=model, serves_other=True))
+        return replace(request, model=model)
+
+    async def _loaded(
+        self, model: str, api_base: str | None, status: ServerStatus, cancel: CancelSignal
+    ) -> ServerStatus | None:
+        """Return the status of a server once it has loaded its model, has gone, or the task is cancelled."""
+        label, ends_at = self._servers.label(model, api_base, status), time.monotonic() + _MAX_LOADING_S
+        newest: ServerStatus | None = status
+        try:
+            while newest is not None and newest.is_loading and not cancel.is_set:
+                if time.monotonic() > ends_at:
+                    raise EngineError(f"{label} has been loading its model for half an hour. Look at its output.")
+                self._state.set_awaits_server(f"{label} is loading its model")
+                await _pause(self._poll_s, cancel)
+                newest = await self._servers.status_for_request(model, api_base)
+        finally:
+            self._state.set_awaits_server("")
+        return newest
+
+
+async def _pause(seconds: float, cancel: CancelSignal) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await cancel.wait()
+    except TimeoutError:
+        return

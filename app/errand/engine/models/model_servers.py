@@ -1,0 +1,120 @@
+"""The model servers that people run: asked what they serve before tasks and requests, never guessed.
+
+Providers of the cloud are not asked.
+"""
+
+from dataclasses import replace
+
+from errand.engine.core.addresses import is_local_address
+from errand.engine.core.errors import ConfigurationError
+from errand.engine.models.catalog import model_facts
+from errand.engine.models.catalog.configured import ProviderDirectory
+from errand.engine.models.catalog.providers import REACT, RESPONSES_PATH, Provider
+from errand.engine.models.catalog.served_models import (
+    ServedModel,
+    ServerAddress,
+    ServerKind,
+    ServerStatus,
+    ServerStatuses,
+    server_label,
+)
+from errand.engine.models.factory import ModelFactory
+
+# Before each request of a task: a server does not load another model in less.
+_REQUEST_AGE_S = 2.0
+# Servers elsewhere do not change from one request to the next.
+_REMOTE_AGE_S = 60.0
+_CHAT_PATH = "/chat/completions"
+
+
+class ModelServers:
+    """Asks the servers behind model ids, and registers what they say for those who read `model_facts`."""
+
+    def __init__(self, factory: ModelFactory, providers: ProviderDirectory) -> None:
+        self._factory = factory
+        self._providers = providers
+        self._statuses = ServerStatuses()
+
+    async def served_model(self, model_id: str, api_base: str | None = None) -> ServedModel | None:
+        """Return what its server says of a model; None if it says nothing, or is one that is not asked.
+
+        Takes 1.5 s at most. `api_base` is the address of the request, None for the usual one of the provider.
+        """
+        status = await self.status(model_id, api_base)
+        return None if status is None else status.find(_name(model_id)) or status.only_model
+
+    async def status(
+        self, model_id: str, api_base: str | None = None, *, max_age_s: float = 0.0
+    ) -> ServerStatus | None:
+        """Return what the server of a model answers; None if it does not, or is one that is not asked."""
+        provider = self._providers.find(model_id.removeprefix(REACT).partition("/")[0])
+        return None if provider is None else await self.ask(provider, api_base, _name(model_id), max_age_s)
+
+    async def status_for_request(self, model_id: str, api_base: str | None) -> ServerStatus | None:
+        """Return the same before a request, which follows others within seconds."""
+        return await self.status(model_id, api_base, max_age_s=_REQUEST_AGE_S)
+
+    async def ask(
+        self, provider: Provider, api_base: str | None = None, wanted: str = "", max_age_s: float = 0.0
+    ) -> ServerStatus | None:
+        base = self._asked_base(provider, api_base)
+        if not base:
+            return None
+        address = ServerAddress(base, await self._key(provider), _kind(provider))
+        max_age_s = max_age_s if is_local_address(base) or provider.is_local else max(max_age_s, _REMOTE_AGE_S)
+        status = await self._statuses.ask(self._factory.connections, address, max_age_s, wanted)
+        if status is not None:
+            model_facts.register_served(
+                {f"{provider.name}/{model.name}": _facts(model) for model in status.models if status.is_described}
+            )
+        return status
+
+    def known_status(self, model_id: str, api_base: str | None = None) -> ServerStatus | None:
+        """Return the newest answer of the server of a model, without asking."""
+        provider = self._providers.find(model_id.removeprefix(REACT).partition("/")[0])
+        return None if provider is None else self._statuses.newest(self._asked_base(provider, api_base))
+
+    def known(self, model_id: str, api_base: str | None = None) -> ServedModel | None:
+        """Return what its server said of a model when it was asked last, which was when its task started."""
+        status = self.known_status(model_id, api_base)
+        return None if status is None else status.find(_name(model_id)) or status.only_model
+
+    def label(self, model_id: str, api_base: str | None, status: ServerStatus) -> str:
+        """Return the name of a model's server for people: `llama.cpp at :8080`."""
+        provider = self._providers.of(model_id.removeprefix(REACT))
+        return server_label(status.kind, self._asked_base(provider, api_base))
+
+    def _asked_base(self, provider: Provider, api_base: str | None) -> str:
+        """Return the address at which a provider's server is asked; empty for one that is not."""
+        if provider.kind != "openai_compatible":
+            return ""
+        base = (api_base or self._factory.base_url(provider)).rstrip("/")
+        base = base.removesuffix(RESPONSES_PATH).removesuffix(_CHAT_PATH)
+        is_custom = provider.name == "openai_compatible" or (provider.own and not provider.added_as)
+        return base if base and (provider.is_local or is_custom or is_local_address(base)) else ""
+
+    async def _key(self, provider: Provider) -> str:
+        if not provider.takes_key:
+            return ""
+        try:
+            key = await self._factory.key(provider)
+        except ConfigurationError:
+            return ""
+        return key.value if key is not None else ""
+
+
+def _name(model_id: str) -> str:
+    return model_id.removeprefix(REACT).partition("/")[2]
+
+
+def _kind(provider: Provider) -> ServerKind:
+    match provider.name:
+        case "llama_cpp" | "ollama" | "lm_studio" | "vllm" as kind:
+            return kind
+        case _:
+            return "other"
+
+
+def _facts(model: ServedModel) -> model_facts.ModelFacts:
+    facts = model_facts.parse_facts(model.context_tokens, None, None, model.calls_tools, model.sees, None)
+    return replace(facts, thinks=model.thinks)

@@ -1,0 +1,68 @@
+"""A task waits for a server that loads its model, and takes the model that the server has then."""
+
+from pathlib import Path
+
+from errand.protocol.blocks import NoticeBlock
+from errand.protocol.tasks.methods import TaskStartParams
+from errand.text.notice_text import notice_text
+from tests.support.engine_parts import engine_parts
+from tests.support.local_servers import llama_cpp, loading_llama_cpp
+from tests.support.model_server import ModelServer, Reply
+
+
+async def test_a_task_waits_while_a_server_loads_its_model_and_names_it_then(tmp_path: Path) -> None:
+    server = ModelServer([Reply(text="hello")], pages=loading_llama_cpp())
+    async with engine_parts(tmp_path, server) as engine:
+        engine.services.keys.add_environment({"LLAMA_CPP_API_BASE": server.url})
+        task = await engine.services.runner.start(TaskStartParams(prompt="hi", workspace=str(engine.workspace)))
+        waiting = await engine.watcher.task(task.id, lambda task: task.activity.awaits_server)
+        assert waiting.activity.detail == f"llama.cpp at :{_port(server)} is loading its model"
+        server.pages.update(llama_cpp("m.gguf"))
+        ended = await engine.watcher.end(task.id)
+        nodes = engine.watcher.nodes()
+    assert (ended.activity.status, ended.activity.awaits_server) == ("completed", False)
+    assert [request.body["model"] for request in server.requests] == ["m.gguf"]
+    assert [node.model for node in nodes if node.role == "assistant"] == ["llama_cpp/m.gguf"]
+    assert not [block for node in nodes for block in node.blocks if isinstance(block, NoticeBlock)]
+
+
+async def test_a_wait_for_a_loading_server_can_be_stopped(tmp_path: Path) -> None:
+    server = ModelServer(pages=loading_llama_cpp())
+    async with engine_parts(tmp_path, server) as engine:
+        engine.services.keys.add_environment({"LLAMA_CPP_API_BASE": server.url})
+        task = await engine.services.runner.start(TaskStartParams(prompt="hi", workspace=str(engine.workspace)))
+        await engine.watcher.task(task.id, lambda task: task.activity.awaits_server)
+        await engine.services.runner.stop(task.id, "a person")
+        ended = await engine.watcher.end(task.id)
+    assert (ended.activity.status, server.requests) == ("cancelled", [])
+
+
+async def test_a_task_takes_the_other_model_of_a_restarted_server_and_says_so(tmp_path: Path) -> None:
+    server = ModelServer([Reply(text="hello")], pages=llama_cpp("new.gguf"))
+    async with engine_parts(tmp_path, server) as engine:
+        engine.services.keys.add_environment({"LLAMA_CPP_API_BASE": server.url})
+        params = TaskStartParams(prompt="hi", model="llama_cpp/old.gguf", workspace=str(engine.workspace))
+        await engine.watcher.end((await engine.services.runner.start(params)).id)
+        nodes = engine.watcher.nodes()
+    notices = [notice_text(block) for node in nodes for block in node.blocks if isinstance(block, NoticeBlock)]
+    assert notices == ["The server of llama_cpp/old.gguf serves llama_cpp/new.gguf now, so that was asked."]
+    assert [request.body["model"] for request in server.requests] == ["new.gguf"]
+
+
+async def test_a_template_without_tools_means_tools_as_text_from_the_first_request(tmp_path: Path) -> None:
+    server = ModelServer([Reply(text="hello")], pages=llama_cpp("bare.gguf", window=32768, tools=False))
+    async with engine_parts(tmp_path, server) as engine:
+        engine.services.keys.add_environment({"LLAMA_CPP_API_BASE": server.url})
+        task = await engine.services.runner.start(TaskStartParams(prompt="hi", workspace=str(engine.workspace)))
+        await engine.watcher.end(task.id)
+        nodes = engine.watcher.nodes()
+    notices = [notice_text(block) for node in nodes for block in node.blocks if isinstance(block, NoticeBlock)]
+    assert "tools" not in server.requests[0].body
+    assert notices == [
+        "llama_cpp/bare.gguf does not support tool calls. Tools are described in its prompt and it writes calls as "
+        "text, which is less reliable. For long tasks, choose a model with tool calls."
+    ]
+
+
+def _port(server: ModelServer) -> str:
+    return server.url.rpartition(":")[2].removesuffix("/v1")
