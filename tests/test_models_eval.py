@@ -12,7 +12,7 @@ from errand.protocol.blocks import Block, TextBlock, ToolCallBlock
 from errand.protocol.conversations import Node
 from errand.protocol.tasks.groups import TodoItem
 from tests.benchmarks.models_eval.attempt import Limits, attempt, read_run
-from tests.benchmarks.models_eval.calls import count_calls, looks_like_call
+from tests.benchmarks.models_eval.calls import CallCounts, count_calls, looks_like_call
 from tests.benchmarks.models_eval.first_token import first_token_table, first_tokens
 from tests.benchmarks.models_eval.model import EvaluatedModel
 from tests.benchmarks.models_eval.results import EvalRow, ResultsFile, row_line, sum_line
@@ -105,6 +105,7 @@ async def test_the_scripted_model_solves_a_task_in_an_engine(name: str, tmp_path
     steps = sum(len(steps) for steps in task.solution)
     assert (row.solved, row.false_claim) == (True, False)
     assert (row.meant, row.well_formed, row.run) == (steps, steps, steps)
+    assert row.worked == sum(step.tool == "shell" for steps in task.solution for step in steps)
     assert row.prompt_tokens == 100 * row.turns
     assert row.end == ("declared" if name == "finish_task" else "replied")
     assert task.messages[0] in (tmp_path / f"{name}.txt").read_text("utf-8")
@@ -116,6 +117,7 @@ async def test_a_claim_without_work_is_counted_as_false(tmp_path: Path) -> None:
         script.begin(task, solves=False)
         row = await attempt(task, model, LIMITS, None)
     assert (row.solved, row.false_claim, row.end) == (False, True, "replied")
+    assert (row.worked, row.claim) == (1, "**yes**")
 
 
 async def test_a_task_that_takes_too_long_is_stopped() -> None:
@@ -161,7 +163,7 @@ async def test_the_first_token_is_measured_for_three_conversations_with_one_prom
 def test_a_call_written_as_text_is_meant(text: str) -> None:
     assert looks_like_call(text)
     counts = count_calls([Run((_node(1, TextBlock(text=text)),), RunEnd())])
-    assert (counts.meant, counts.well_formed, counts.run) == (1, 0, 0)
+    assert counts == CallCounts(1, 0, 0, 0)
 
 
 @pytest.mark.parametrize("text", ["I read note.txt.", '```json\n{"name": "Ada", "age": 36}\n```', "Use the read tool."])
@@ -192,8 +194,11 @@ def test_rows_are_kept_and_the_newest_of_a_task_counts(tmp_path: Path) -> None:
         file.add(msgspec.structs.replace(row, solved=solved))
     assert [stored.solved for stored in file.rows("m").values()] == [True]
     assert file.rows("other") == {}
-    assert row_line(row) == "| read_note | no | 2 / 1 / 1 | **yes** | 3 | 40 (30) | 5 | 2 | replied |"
-    assert sum_line([row]) == "| **0 of 1 solved** | 0 | 2 / 1 / 1 (50% run) | 1 | 3 | 40 (30) | 5 | 2 | |"
+    assert row_line(row) == "| read_note | no | 2 / 1 / 1 | **yes, no tool used** | 3 | 40 (30) | 5 | 2 | replied |"
+    assert (
+        sum_line([row])
+        == "| **0 of 1 solved** | 0 | 2 / 1 / 1 (50% run) | 1, 1 without a tool | 3 | 40 (30) | 5 | 2 | |"
+    )
 
 
 def test_an_output_without_an_end_is_a_run_that_failed() -> None:

@@ -143,6 +143,7 @@ def _row(task: EvalTask, model: EvaluatedModel, outcome: Outcome, seconds: float
         meant=counts.meant,
         well_formed=counts.well_formed,
         run=counts.run,
+        worked=counts.worked,
         false_claim=end.is_done and not is_solved,
         turns=sum(run.end.turns for run in outcome.runs),
         prompt_tokens=sum(usage.input_tokens for usage in usages),

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
+from errand.engine.tools.registry import CONTROL_TOOLS
 from errand.protocol.blocks import TextBlock, ToolCallBlock, ToolResultBlock
 from errand.protocol.conversations import Node
 from tests.benchmarks.models_eval.task import Run
@@ -20,6 +21,7 @@ _CALL_EXPRESSION = re.compile(
 )
 _CALL_FORMS = (_CALL_TAG, _CALL_JSON, _CALL_FENCE, _CALL_EXPRESSION)
 
+_CONTROL_NAMES = frozenset(tool.name for tool in CONTROL_TOOLS)
 # How the results of calls begin that reached no tool.
 _NOT_RUN = re.compile(r"Wrong arguments: |Validation failed for tool |Tool .{1,200} not found\.")
 
@@ -29,12 +31,14 @@ class CallCounts:
     """Calls of a task.
 
     `meant` are all calls, and replies without a call whose text looks like one; `well_formed` are calls of a tool that
-    exists with arguments that fit; `run` are those of them that were neither denied nor left out.
+    exists with arguments that fit; `run` are those of them that were neither denied nor left out. `worked` are the run
+    calls of tools that do not only control the task.
     """
 
     meant: int
     well_formed: int
     run: int
+    worked: int
 
 
 def looks_like_call(text: str) -> bool:
@@ -44,7 +48,7 @@ def looks_like_call(text: str) -> bool:
 
 def count_calls(runs: Sequence[Run]) -> CallCounts:
     """Count the calls of all replies of a task, and what became of them."""
-    meant = well_formed = run = 0
+    meant = well_formed = run = worked = 0
     for task_run in runs:
         for number, node in enumerate(task_run.nodes):
             if node.role != "assistant":
@@ -58,8 +62,10 @@ def count_calls(runs: Sequence[Run]) -> CallCounts:
                 if call.invalid is not None or result is None or (result.is_error and _NOT_RUN.match(result.text)):
                     continue
                 well_formed += 1
-                run += not (result.marks or (result.is_error and result.text.startswith("Not allowed: ")))
-    return CallCounts(meant, well_formed, run)
+                has_run = not (result.marks or (result.is_error and result.text.startswith("Not allowed: ")))
+                run += has_run
+                worked += has_run and call.tool not in _CONTROL_NAMES
+    return CallCounts(meant, well_formed, run, worked)
 
 
 def _results_of(nodes: Sequence[Node]) -> dict[str, ToolResultBlock]:

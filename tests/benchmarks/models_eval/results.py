@@ -9,7 +9,8 @@ import msgspec
 class EvalRow(msgspec.Struct, frozen=True, kw_only=True):
     """The measured values of one task with one model.
 
-    `false_claim`: the task ended as done, and is not. `end` says how it ended; `answer` is what the person read last.
+    `false_claim`: the task ended as done, and is not. `worked` are the calls that ran and do not only control the task.
+    `end` says how it ended; `answer` is what the person read last.
     """
 
     task: str
@@ -26,6 +27,14 @@ class EvalRow(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
     end: str
     answer: str
+    worked: int = 0
+
+    @property
+    def claim(self) -> str:
+        """The false claim in a word or two, empty if there is none."""
+        if not self.false_claim:
+            return ""
+        return "**yes**" if self.worked else "**yes, no tool used**"
 
 
 HEAD = (
@@ -58,8 +67,7 @@ def row_line(row: EvalRow) -> str:
     """Return the row as a line of the table."""
     calls = f"{row.meant} / {row.well_formed} / {row.run}"
     tokens = f"{row.prompt_tokens} ({row.cached_tokens})"
-    claim = "**yes**" if row.false_claim else ""
-    values = (row.task, "yes" if row.solved else "no", calls, claim, row.turns, tokens, row.completion_tokens)
+    values = (row.task, "yes" if row.solved else "no", calls, row.claim, row.turns, tokens, row.completion_tokens)
     return "| " + " | ".join(map(str, (*values, f"{row.seconds:.0f}", row.end))) + " |"
 
 
@@ -69,9 +77,11 @@ def sum_line(rows: Sequence[EvalRow]) -> str:
     share = f" ({run / meant:.0%} run)" if meant else ""
     tokens = f"{_sum(row.prompt_tokens for row in rows)} ({_sum(row.cached_tokens for row in rows)})"
     solved, claims = _sum(row.solved for row in rows), _sum(row.false_claim for row in rows)
+    idle = _sum(row.false_claim and not row.worked for row in rows)
     seconds = sum(row.seconds for row in rows)
     return (
-        f"| **{solved} of {len(rows)} solved** | {solved} | {meant} / {formed} / {run}{share} | {claims} "
+        f"| **{solved} of {len(rows)} solved** | {solved} | {meant} / {formed} / {run}{share} "
+        f"| {claims}, {idle} without a tool "
         f"| {_sum(row.turns for row in rows)} | {tokens} | {_sum(row.completion_tokens for row in rows)} "
         f"| {seconds:.0f} | |"
     )
