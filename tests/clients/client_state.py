@@ -28,6 +28,7 @@ from errand.protocol.events import (
     FactRemoved,
     FactUpdate,
     GrantUpdate,
+    LocalModelUpdate,
     McpUpdate,
     PersonalityDeleted,
     PersonalityUpdate,
@@ -103,6 +104,7 @@ class ClientState:
                 | PersonalityDeleted()
                 | McpUpdate()
                 | BackgroundUpdate()
+                | LocalModelUpdate()
             ):
                 pass
             case _:

@@ -17,6 +17,7 @@ from errand.engine.agent.tasks.comparison import ModelComparison
 from errand.engine.agent.tasks.conversation_agents import ConversationAgents
 from errand.engine.agent.tasks.conversation_changes import ConversationChanges
 from errand.engine.agent.tasks.locks import AgentLocks, KeyedLock
+from errand.engine.background import Background
 from errand.engine.checkpoints.contents import ContentStore
 from errand.engine.checkpoints.undo import Checkpoints
 from errand.engine.core.errors import AgentBusy, Conflict, NotFound
@@ -25,6 +26,7 @@ from errand.engine.core.secrets import KeyStore
 from errand.engine.core.settings import Settings
 from errand.engine.data.forgetter import Forgetter
 from errand.engine.event_log import EventLog
+from errand.engine.local_models.local_models import LocalModels
 from errand.engine.memory.embedding import Embedder
 from errand.engine.memory.facts import Facts
 from errand.engine.memory.memory import open_memory
@@ -51,7 +53,7 @@ from errand.protocol.asks import Ask, AskAnswerParams, AskAnswerResult
 from errand.protocol.context import ConversationSummariseParams
 from errand.protocol.conversations import Conversation
 from errand.protocol.engine import PROTOCOL_VERSION, Endpoint
-from errand.protocol.events import AskUpdate, ConversationUpdate, McpUpdate, TaskUpdate
+from errand.protocol.events import AskUpdate, ConversationUpdate, LocalModelUpdate, McpUpdate, TaskUpdate
 from errand.protocol.notices import NoticeData
 from errand.protocol.tasks.groups import QueuedKind, TaskActivity, TaskRequest
 from errand.protocol.tasks.methods import (
@@ -229,7 +231,15 @@ async def engine_server(
     database = await Database.open(settings.values.database_url or sqlite_url(paths.database), paths.copies)
     log = EventLog(database.journal, database.epoch, (await database.events.bounds())[1])
     keys = KeyStore(paths.keys, NO_LOCAL_SERVERS, lambda: None)
-    models = ModelRouter(keys, home, settings=lambda: settings.values, lists=paths.models)
+    background = Background()
+    local = LocalModels(
+        paths,
+        lambda: settings.values,
+        lambda model: log.publish(LocalModelUpdate(model=model)),
+        background,
+        home=paths.home / "home",
+    )
+    models = ModelRouter(keys, home, settings=lambda: settings.values, lists=paths.models, local=local)
     asks = PendingAsks(log, database.asks)
     locks = AgentLocks(database, asks)
     changes = ConversationChanges(log, database)
@@ -276,6 +286,7 @@ async def engine_server(
             custom_servers=CustomServers(settings, keys, models.available, own_models),
             own_models=own_models,
             comparison=ModelComparison(database, roster, runner, models, settings),
+            local=local,
         ),
         tools=ToolServices(
             mcp=ServerAdministration(settings, keys, pool),
@@ -298,6 +309,8 @@ async def engine_server(
         await stack.aclose()
         await pool.close()
         await models.close()
+        await background.close()
+        await local.close()
         contents.close()
         log.deltas.close()
         await database.close()

@@ -44,6 +44,7 @@ from errand.engine.core.workspace_threads import end_idle
 from errand.engine.data.forgetter import Forgetter
 from errand.engine.data.remover import Remover
 from errand.engine.event_log import EventLog
+from errand.engine.local_models.local_models import LocalModels
 from errand.engine.memory.embedding import Embedder, folder_of_model
 from errand.engine.memory.facts import Facts
 from errand.engine.memory.memory import open_memory
@@ -75,7 +76,7 @@ from errand.engine.tools.processes.watchdog import take_report, write_on_signal
 from errand.engine.tools.sessions import ToolSessions
 from errand.engine.tools.shell.login_environment import LoginEnvironment
 from errand.protocol.engine import PROTOCOL_VERSION, Endpoint
-from errand.protocol.events import McpUpdate
+from errand.protocol.events import LocalModelUpdate, McpUpdate
 from errand.system import log as logs
 from errand.system.database_file import NewestEventNote
 from errand.system.local_trust import process_start
@@ -249,7 +250,15 @@ async def open_services(
     await probed
     await _wait_recovered(database, log, asks, background)
     tour = Path(str(files("errand.resources") / "tour"))
-    models = ModelRouter(keys, tour, retry, lambda: settings.values, paths.models)
+    local = LocalModels(
+        paths,
+        lambda: settings.values,
+        lambda model: log.publish(LocalModelUpdate(model=model)),
+        background,
+        home=Path.home(),
+    )
+    stack.push_async_callback(local.close)
+    models = ModelRouter(keys, tour, retry, lambda: settings.values, paths.models, local)
     stack.push_async_callback(models.close)
     grants = Grants(await database.grants.valid())
     stack.callback(grants.subscribe(asks.grants_changed))
@@ -332,6 +341,7 @@ async def open_services(
             custom_servers=CustomServers(settings, keys, models.available, own_models),
             own_models=own_models,
             comparison=ModelComparison(database, conversation_agents, runner, models, settings),
+            local=local,
         ),
         tools=ToolServices(
             mcp=ServerAdministration(settings, keys, servers),

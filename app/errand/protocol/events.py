@@ -8,6 +8,7 @@ from errand.protocol.background import BackgroundCommand
 from errand.protocol.base import Wire
 from errand.protocol.changes import Change
 from errand.protocol.conversations import Conversation, Node
+from errand.protocol.local_models import LocalModel
 from errand.protocol.memory import Fact
 from errand.protocol.servers import ServerState
 from errand.protocol.tasks.change import TaskChange
@@ -121,6 +122,15 @@ class BackgroundUpdate(Wire, frozen=True, kw_only=True, tag="backgroundUpdate"):
     commands: tuple[BackgroundCommand, ...]
 
 
+class LocalModelUpdate(Wire, frozen=True, kw_only=True, tag="localModelUpdate"):
+    """A model on this machine is downloaded, was installed or removed, or its server started or ended.
+
+    Of a download each whole percent is said. `local_model/list` gives all models.
+    """
+
+    model: LocalModel
+
+
 Event: TypeAlias = (
     ConversationUpdate
     | ConversationDeleted
@@ -138,6 +148,7 @@ Event: TypeAlias = (
     | FactRemoved
     | McpUpdate
     | BackgroundUpdate
+    | LocalModelUpdate
 )
 
 
@@ -164,7 +175,9 @@ def conversation_of(event: Event | TaskChange) -> str | None:
             | BackgroundUpdate(conversation_id=conversation_id)
         ):
             return conversation_id
-        case GrantUpdate() | FactUpdate() | FactRemoved() | PersonalityUpdate() | PersonalityDeleted() | McpUpdate():
+        case GrantUpdate() | FactUpdate() | FactRemoved() | PersonalityUpdate() | PersonalityDeleted():
+            return None
+        case McpUpdate() | LocalModelUpdate():
             return None
         case _:
             assert_never(event)

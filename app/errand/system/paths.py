@@ -60,6 +60,11 @@ class Paths:
         return self.home / "embedding"
 
     @property
+    def local_models(self) -> Path:
+        """Downloaded models that run on this machine, and the program that runs them."""
+        return self.home / "local-models"
+
+    @property
     def memory(self) -> Path:
         """The indexes of memory, made from the database: they can be deleted at any time."""
         return self.home / "memory"

@@ -1,13 +1,17 @@
-"""`errand models`: providers, models and model servers, with advice if there are none."""
+"""`errand models`: providers, models and model servers, with advice if there are none.
+
+What runs on this machine is in `local_models.py`.
+"""
 
 import asyncio
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from errand.cli.arguments import UsageError, read_api_key
+from errand.cli.arguments import UsageError, read_api_key, wrong_arguments
 from errand.cli.command import Command
+from errand.cli.commands.local_models import install_local_model, list_local_models, remove_local_model
 from errand.cli.exit_codes import EXIT_ERROR, CommandError
-from errand.cli.options import CommandOptions, Flag, Option
+from errand.cli.options import Action, Argument, CommandOptions, Flag, Option
 from errand.cli.output import CommandOutput
 from errand.cli.terminal.style import Style
 from errand.cli.terminal.text import plain, wrapped
@@ -42,7 +46,19 @@ NO_MODELS_TEXT = tr(
 )
 
 
+_ACTIONS = (
+    Action("list", "list providers and models (the default)"),
+    Action("install", "list the models that this machine can run itself"),
+    Action("install NAME", "download a model that runs on this machine; Ctrl+C keeps what has come"),
+    Action("installed", "list the models that are on this machine, also those of other programs"),
+    Action("remove NAME", "delete a model that was downloaded"),
+)
+
+
 class ModelsOptions(CommandOptions, frozen=True, kw_only=True):
+    arguments: Annotated[
+        tuple[str, ...], Argument("WHAT", "list (the default), install, installed or remove, and a model")
+    ] = ()
     refresh: Annotated[bool, Flag("--refresh", "fetch the model lists of all providers and store them")] = False
     test: Annotated[
         str | None, Option("--test", "test a provider or model, or all that are set up", "NAME", const="")
@@ -66,13 +82,29 @@ class ModelsOptions(CommandOptions, frozen=True, kw_only=True):
 
 async def models(options: ModelsOptions, paths: Paths, output: CommandOutput) -> int:
     """List models, test them, or add and remove custom servers."""
+    if options.arguments and options.arguments != ("list",):
+        return await _local_models(options, paths, output)
     if options.add_server is not None or options.remove_server is not None:
         return await (add_server if options.add_server is not None else remove_server)(options, paths, output)
     work = list_models if options.test is None else test_models
     return await work(options, paths, output)
 
 
-MODELS = Command(ModelsOptions, models, json_help=marked("print the list as one JSON object"))
+MODELS = Command(ModelsOptions, models, json_help=marked("print the list as one JSON object"), actions=_ACTIONS)
+
+
+async def _local_models(options: ModelsOptions, paths: Paths, output: CommandOutput) -> int:
+    async with await connect(paths, "errand models") as connection:
+        match options.arguments:
+            case ["install" | "installed" as which]:
+                await list_local_models(connection, output, installed=which == "installed")
+            case ["install", name]:
+                return await install_local_model(connection, name, output)
+            case ["remove", name]:
+                await remove_local_model(connection, name, output)
+            case _:
+                raise wrong_arguments("models", _ACTIONS, options.arguments)
+    return 0
 
 
 async def list_models(options: ModelsOptions, paths: Paths, output: CommandOutput) -> int:

@@ -40,7 +40,7 @@ _Dollars: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=1_000_000)]
 _Tokens: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=1_000_000_000_000)]
 _Kind = Literal["string", "integer", "number", "boolean", "null"]
 _SEPARATE = ("model_servers", "mcp_servers", "chosen_models")
-_ADDRESSES = ("default_api_base", "proxy_url", "vector_server")
+_ADDRESSES = ("default_api_base", "model_hub", "llama_cpp_downloads", "proxy_url", "vector_server")
 _KINDS: dict[object, _Kind] = {str: "string", int: "integer", float: "number", bool: "boolean"}
 
 
@@ -124,6 +124,34 @@ class SettingValues(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             "PEM file of additional certificate authorities to trust, for example your company's. Empty for none.",
         ),
     ] = ""
+    model_hub: Annotated[
+        str, _setting("Model hub", "Address that models for this machine come from: Hugging Face, or a mirror of it.")
+    ] = "https://huggingface.co"
+    llama_cpp_downloads: Annotated[
+        str, _setting("Downloads of llama.cpp", "Address of the releases of llama.cpp, or of a mirror of them.")
+    ] = "https://github.com/ggml-org/llama.cpp/releases/download"
+    llama_server: Annotated[
+        str,
+        _setting("llama.cpp's server", "The program llama-server. Empty: the one on the PATH, else a downloaded one."),
+    ] = ""
+    local_models_folder: Annotated[
+        str, _setting("Folder of models", "Folder with GGUF files that are used in place. Empty for none.")
+    ] = ""
+    local_model_context: Annotated[
+        int,
+        msgspec.Meta(ge=0, le=10_000_000),
+        _setting("Context on this machine", "Tokens for models on this machine. 0: as many as fit, up to 32,768."),
+    ] = 0
+    local_model_gpu_layers: Annotated[
+        int,
+        msgspec.Meta(ge=-1, le=1_000),
+        _setting("Layers on the graphics card", "Of a model on this machine. -1: llama.cpp decides, 0 for none."),
+    ] = -1
+    local_model_idle_minutes: Annotated[
+        float,
+        msgspec.Meta(ge=0, le=_MAX_MINUTES),
+        _setting("Models stay in memory", "Minutes that a model on this machine stays in memory without requests."),
+    ] = 10.0
     proxy_url: Annotated[
         str,
         _setting("Shared models", "Address of the machine that shares its models as `proxy/…`. Empty for none."),

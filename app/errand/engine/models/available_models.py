@@ -18,10 +18,11 @@ from errand.engine.models.base import ChatModel, ModelOptions, ModelRequest, Rep
 from errand.engine.models.catalog import model_facts
 from errand.engine.models.catalog.configured import KnownModelFacts, ProviderDirectory, default_api_base
 from errand.engine.models.catalog.model_lists import ListSource, is_for_chat
-from errand.engine.models.catalog.providers import PROVIDERS, REACT, Provider
+from errand.engine.models.catalog.providers import LOCAL, PROVIDERS, REACT, Provider
 from errand.engine.models.catalog.served_models import LOADING, ServerStatus
 from errand.engine.models.catalog.server_probe import ProbeResult, ask, probe
 from errand.engine.models.factory import ModelFactory
+from errand.engine.models.local_servers import LocalModelServers
 from errand.engine.models.model_servers import ModelServers
 from errand.engine.models.recovery.retry import RetryPolicy
 from errand.protocol import settings as wire
@@ -88,12 +89,15 @@ class AvailableModels:
         model_facts: KnownModelFacts,
         providers: ProviderDirectory,
         settings: Callable[[], SettingValues],
+        local: LocalModelServers,
     ) -> None:
         self._factory = factory
         self._model_servers = servers
         self._model_facts = model_facts
         self._providers = providers
         self._settings = settings
+        self._local = local
+        self._local_names: tuple[str, ...] = ()
         self._servers: tuple[_LocalServer, ...] = ()
 
     async def list(self, refresh: bool, fetch: bool = False) -> wire.ModelListResult:
@@ -110,6 +114,7 @@ class AvailableModels:
             await self._fetch()
             await self._refresh_custom_servers(_PATIENCE_S)
         self._model_facts.refresh()
+        self._local_names = await self._local.names()
         rows = [await self._describe(provider) for provider in self._providers.all()]
         ready = [row.name for row in rows if row.ready]
         models = [self._describe_model(provider, name) for provider in ready for name in self._names(provider)]
@@ -138,7 +143,10 @@ class AvailableModels:
                 return f"{server.provider.name}/{server.models[0]}"
         # Its model is not known yet: the task waits for it.
         loading = (server.provider.name for server in self._servers if server.status.is_loading)
-        return next((f"{name}/{LOADING}" for name in loading), None)
+        if (name := next(loading, None)) is not None:
+            return f"{name}/{LOADING}"
+        self._local_names = await self._local.names()
+        return f"{LOCAL}/{self._local_names[0]}" if self._local_names else None
 
     async def test(self, provider_name: str, model_id: str | None) -> wire.ModelTestResult:
         """Send one real request, without retries. Raises `ConfigurationError` for an unknown provider or model."""
@@ -223,6 +231,8 @@ class AvailableModels:
         return next((server for server in self._servers if server.provider.name == name), None)
 
     def _names(self, provider: str) -> tuple[str, ...]:
+        if provider == LOCAL:
+            return self._local_names
         server = self._server(provider)
         listing = self._model_facts.listings.of(provider)
         listed = tuple(model.name for model in listing.models) if listing else model_facts.chat_models(provider)
@@ -270,6 +280,8 @@ class AvailableModels:
     def _is_ready(self, provider: Provider, key: Key | None) -> bool:
         if provider.kind == "proxy" and not self._factory.base_url(provider):
             return False
+        if provider.kind == "local":
+            return bool(self._local_names)
         has_key = provider.needs_key and key is not None
         return provider.own or has_key or self._server(provider.name) is not None or provider.kind == "scripted"
 
@@ -284,6 +296,9 @@ class AvailableModels:
             shown=own is not None or chosen is None or name in chosen,
             for_chat=is_for_chat(name),
         )
+        if provider == LOCAL:
+            context_tokens = self._local.context_tokens(name)
+            return msgspec.structs.replace(plain, context_tokens=context_tokens, input_price=0.0, output_price=0.0)
         facts = model_facts.facts(model_id)
         return plain if facts is None else _with_facts(plain, facts)
 

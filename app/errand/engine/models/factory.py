@@ -17,15 +17,19 @@ from errand.protocol.notices import ThinkingObstacle
 if TYPE_CHECKING:
     from errand.engine.models.http_pool import HttpPool
     from errand.engine.models.litellm.library_process import LibraryProcess
+    from errand.engine.models.local_model import LocalModelServers
 
 
 class ModelFactory:
     """Owns what providers share: connection pool, the process of litellm, key store."""
 
-    def __init__(self, keys: KeyStore, scripts: Path, settings: Callable[[], SettingValues]) -> None:
+    def __init__(
+        self, keys: KeyStore, scripts: Path, settings: Callable[[], SettingValues], local: "LocalModelServers"
+    ) -> None:
         self._settings = settings
         self._keys = keys
         self._scripts = scripts
+        self._local = local
         self._pool: HttpPool | None = None
         self._library: LibraryProcess | None = None
 
@@ -37,6 +41,10 @@ class ModelFactory:
             from errand.engine.models.scripted import ScriptedModel
 
             return ScriptedModel(self._scripts)
+        if provider.kind == "local":
+            from errand.engine.models.local_model import LocalModel
+
+            return LocalModel(provider, self._local, self.connections, self._keys.redactor)
         base = self._checked_base(provider, api_base)
         check_headers(headers)
         # An explicit address uses the newest key; an address from an environment only the key of the same environment.

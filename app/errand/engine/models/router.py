@@ -16,8 +16,9 @@ from errand.engine.models.base import ChatModel, ModelOptions, ModelRequest
 from errand.engine.models.catalog import model_facts
 from errand.engine.models.catalog.configured import KnownModelFacts, ProviderDirectory, default_api_base
 from errand.engine.models.catalog.model_lists import ModelListCache
-from errand.engine.models.catalog.providers import REACT, Provider, provider_name
+from errand.engine.models.catalog.providers import LOCAL, REACT, Provider, bare_id, provider_name
 from errand.engine.models.factory import ModelFactory
+from errand.engine.models.local_servers import NO_LOCAL_MODELS, LocalModelServers
 from errand.engine.models.model_servers import ModelServers
 from errand.engine.models.recovery.retry import RetryPolicy
 from errand.protocol.agents import ThinkingLevel
@@ -44,15 +45,17 @@ class ModelRouter:
         retry: RetryPolicy = _RETRY,
         settings: Callable[[], SettingValues] = SettingValues,
         lists: Path | None = None,
+        local: LocalModelServers = NO_LOCAL_MODELS,
     ) -> None:
-        self._factory = ModelFactory(keys, scripts, settings)
+        self._factory = ModelFactory(keys, scripts, settings, local)
+        self._local = local
         self._retry = retry
         self._keys = keys
         self._settings = settings
         self._facts = KnownModelFacts(settings, ModelListCache(lists))
         self._providers = ProviderDirectory(settings)
         self.servers = ModelServers(self._factory, self._providers)
-        self.available = AvailableModels(self._factory, self.servers, self._facts, self._providers, settings)
+        self.available = AvailableModels(self._factory, self.servers, self._facts, self._providers, settings, local)
         self._sources: dict[tuple[str, str], ModelSource] = {}
         self._recovering: dict[ModelSource, RecoveringModel] = {}
         self._learned: dict[tuple[str, str], LearnedLimits] = {}
@@ -159,6 +162,8 @@ class ModelRouter:
 
     def context_tokens(self, model_id: str) -> int | None:
         """Return the size of the context window in tokens, None if unknown."""
+        if provider_name(model_id) == LOCAL:
+            return self._local.context_tokens(bare_id(model_id).partition("/")[2])
         facts = model_facts.facts(model_id)
         return facts.context_tokens if facts else None
 
@@ -166,7 +171,7 @@ class ModelRouter:
         """Return True if the price of this model is known; otherwise `cost_usd` of its usage is meaningless."""
         provider = self._providers.find(provider_name(model_id))
         if provider is not None and (
-            provider.is_local or provider.kind == "scripted" or provider.family == "openrouter"
+            provider.is_local or provider.kind in ("scripted", "local") or provider.family == "openrouter"
         ):
             return True
         facts = model_facts.facts(model_id)

@@ -18,6 +18,7 @@ from errand.engine.core.secrets import KeyStore
 from errand.engine.core.settings import Settings
 from errand.engine.data.forgetter import Forgetter
 from errand.engine.event_log import EventLog
+from errand.engine.local_models.local_models import LocalModels
 from errand.engine.memory.facts import Facts
 from errand.engine.memory.memory import Memory
 from errand.engine.models.custom_servers import CustomServers
@@ -120,6 +121,7 @@ class ModelServices:
     custom_servers: CustomServers
     own_models: OwnModels
     comparison: ModelComparison
+    local: LocalModels
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ from errand.protocol.events import (
     FactRemoved,
     FactUpdate,
     GrantUpdate,
+    LocalModelUpdate,
     LogRecord,
     McpUpdate,
     PersonalityDeleted,
@@ -46,7 +47,7 @@ def event_writes(record: EventRecord, logged: LogRecord | None = None) -> tuple[
     row = events.save(record if logged is None else logged)
     if isinstance(record.event, ConversationDeleted):
         return (*removal.writes(record.event.conversation_id), row)
-    if isinstance(record.event, McpUpdate):
+    if isinstance(record.event, McpUpdate | LocalModelUpdate):
         return (row,)
     if isinstance(record.event, BackgroundUpdate):
         return (row,)  # what runs ends with the engine

@@ -20,6 +20,7 @@ from errand.protocol.events import (
     FactRemoved,
     FactUpdate,
     GrantUpdate,
+    LocalModelUpdate,
     McpUpdate,
     PersonalityDeleted,
     PersonalityUpdate,
@@ -33,6 +34,7 @@ from errand.window.stores.catalog import PersonalityStore, SandboxStore
 from errand.window.stores.conversation.store import ConversationStore
 from errand.window.stores.conversation_list import ConversationListStore
 from errand.window.stores.facts import FactStore
+from errand.window.stores.local_models import LocalModelStore
 from errand.window.stores.session import EngineSession
 from errand.window.stores.tasks import TaskStore
 from errand.window.stores.tools import ToolStore
@@ -54,6 +56,7 @@ class Stores:
     sandbox: SandboxStore
     tools: ToolStore
     facts: FactStore
+    local_models: LocalModelStore
     _opened: list[ConversationStore] = field(default_factory=list[ConversationStore])
 
     def open(self, conversation_id: str | None, agent_id: str | None = None) -> ConversationStore:
@@ -95,15 +98,12 @@ class Stores:
             case ConversationDeleted(conversation_id=conversation_id):
                 self.conversations.drop(conversation_id)
                 self.grants.apply(event)
-            case PersonalityUpdate() | PersonalityDeleted():
-                self.personalities.apply(event)
-                self.tools.on_event()
+            case PersonalityUpdate() | PersonalityDeleted() | McpUpdate() | LocalModelUpdate():
+                self._apply_offer(event)
             case GrantUpdate():
                 self.grants.apply(event)
             case FactUpdate() | FactRemoved():
                 self.facts.apply(event)
-            case McpUpdate():
-                self.tools.on_event()
             case BackgroundUpdate(conversation_id=conversation_id, commands=commands):
                 for store in self._of(conversation_id):
                     store.background.put(commands)
@@ -111,6 +111,17 @@ class Stores:
                 pass  # what shows changes asks for them; the transcript shows the effects of a plan
             case _:
                 assert_never(event)
+
+    def _apply_offer(self, event: PersonalityUpdate | PersonalityDeleted | McpUpdate | LocalModelUpdate) -> None:
+        """Pass on what changes the tools, personalities or models that are offered."""
+        match event:
+            case LocalModelUpdate():
+                self.local_models.apply(event)
+            case McpUpdate():
+                self.tools.on_event()
+            case PersonalityUpdate() | PersonalityDeleted():
+                self.personalities.apply(event)
+                self.tools.on_event()
 
     def apply_delta(self, delta: Delta) -> None:
         for store in self._opened:
@@ -181,6 +192,7 @@ def make_stores(connect: Callable[[], "Awaitable[Connection]"]) -> Stores:
         SandboxStore(session),
         ToolStore(session),
         FactStore(session),
+        LocalModelStore(session),
     )
     session.event_received.connect(stores.apply)
     session.delta_received.connect(stores.apply_delta)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["openai_compatible", "anthropic", "litellm", "proxy", "scripted"]
+Kind = Literal["openai_compatible", "anthropic", "litellm", "proxy", "scripted", "local"]
 
 
 CallIdForm = Literal["plain", "nine", "gemini"]
@@ -57,6 +57,9 @@ class Provider:
     def is_local(self) -> bool:
         return self.local_port is not None
 
+
+# Models in files of this machine, which the engine runs itself.
+LOCAL = "local"
 
 # In the order in which the default model is searched: the user's keys first, then local servers.
 PROVIDERS = (
@@ -200,6 +203,7 @@ PROVIDERS = (
         base_variable="ERRAND_PROXY_URL",
         start_hint="start `errand share-models` there, and check the address and the network",
     ),
+    Provider(LOCAL, "This machine", "local"),
     Provider("scripted", "scripted replies, real tools", "scripted"),
 )
 
@@ -218,7 +222,7 @@ BY_ADDRESS = {"openai_compatible": "OpenAI-compatible", "anthropic_compatible": 
 def addable(name: str) -> Provider | None:
     """Return the row with this name, if a person can add another one of it."""
     row = find(name)
-    return None if row is None or row.is_local or name in (*BY_ADDRESS, "proxy", "scripted") else row
+    return None if row is None or row.is_local or name in (*BY_ADDRESS, "proxy", "local", "scripted") else row
 
 
 def find(name: str) -> Provider | None:

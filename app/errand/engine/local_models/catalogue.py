@@ -1,0 +1,126 @@
+"""The models that can be downloaded by one click, smallest first; a later row is the better model.
+
+All are instruct models in GGUF format, quantised to 4 bits (Q4_K_M), which call tools by their chat template. Sizes and
+checksums are those that the hub gives for the revision (its LFS object id).
+"""
+
+from dataclasses import dataclass
+
+_APACHE = "Apache-2.0"
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogueModel:
+    """A model of the hub. `good_for` is for people.
+
+    `parameters` are in billions; of a mixture of experts, `active_parameters` work on each token. `cache_bytes` is what
+    a token of context takes in memory.
+    """
+
+    name: str
+    title: str
+    good_for: str
+    licence: str
+    repository: str
+    revision: str
+    file: str
+    size_bytes: int
+    sha256: str
+    parameters: float
+    active_parameters: float
+    cache_bytes: int
+    context_tokens: int
+
+
+CATALOGUE = (
+    CatalogueModel(
+        "qwen2.5-coder-0.5b",
+        "Qwen2.5-Coder 0.5B",
+        "Tries things out on a small machine: one short step at a time.",
+        _APACHE,
+        "Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF",
+        "bf1da6ca8f02b444067db175f02a14e74f49c5c0",
+        "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
+        491_400_064,
+        "1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
+        0.5,
+        0.5,
+        12_288,
+        32_768,
+    ),
+    CatalogueModel(
+        "qwen2.5-coder-1.5b",
+        "Qwen2.5-Coder 1.5B",
+        "Simple tasks with files and commands, without a graphics card.",
+        _APACHE,
+        "Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF",
+        "f86cb2c1fa58255f8052cc32aeede1b7482d4361",
+        "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
+        1_117_320_768,
+        "cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
+        1.5,
+        1.5,
+        28_672,
+        32_768,
+    ),
+    CatalogueModel(
+        "qwen3-4b-2507",
+        "Qwen3 4B Instruct 2507",
+        "Tasks of several steps; follows instructions well for its size.",
+        _APACHE,
+        "bartowski/Qwen_Qwen3-4B-Instruct-2507-GGUF",
+        "ae44f08e1392f39c0e474af10c3ff8355c8b6688",
+        "Qwen_Qwen3-4B-Instruct-2507-Q4_K_M.gguf",
+        2_497_280_736,
+        "2fde00ce69dd4899c70d020845e2638353015bba0fdf161b3eb965f2bca4464e",
+        4.0,
+        4.0,
+        147_456,
+        262_144,
+    ),
+    CatalogueModel(
+        "qwen2.5-coder-7b",
+        "Qwen2.5-Coder 7B",
+        "Writes and changes code in a few files.",
+        _APACHE,
+        "Qwen/Qwen2.5-Coder-7B-Instruct-GGUF",
+        "13fb94bfda8c8cf22497dc57b78f391a9acb426a",
+        "qwen2.5-coder-7b-instruct-q4_k_m.gguf",
+        4_683_073_536,
+        "509287f78cb4d4cf6b3843734733b914b2c158e43e22a7f4bf5e963800894d3c",
+        7.6,
+        7.6,
+        57_344,
+        32_768,
+    ),
+    CatalogueModel(
+        "qwen3-8b",
+        "Qwen3 8B",
+        "Thinks before it acts; needs a graphics card or patience.",
+        _APACHE,
+        "Qwen/Qwen3-8B-GGUF",
+        "7c41481f57cb95916b40956ab2f0b139b296d974",
+        "Qwen3-8B-Q4_K_M.gguf",
+        5_027_783_488,
+        "d98cdcbd03e17ce47681435b5150e34c1417f50b5c0019dd560e4882c5745785",
+        8.2,
+        8.2,
+        147_456,
+        40_960,
+    ),
+    CatalogueModel(
+        "qwen3-coder-30b-a3b",
+        "Qwen3-Coder 30B-A3B",
+        "Made for agents that program; fast for its size, if the memory is there.",
+        _APACHE,
+        "unsloth/Qwen3-Coder-30B-A3B-Instruct-GGUF",
+        "b17cb02dd882d5b6ab62fc777ad2995f19668350",
+        "Qwen3-Coder-30B-A3B-Instruct-Q4_K_M.gguf",
+        18_556_689_568,
+        "fadc3e5f8d42bf7e894a785b05082e47daee4df26680389817e2093056f088ad",
+        30.5,
+        3.3,
+        98_304,
+        262_144,
+    ),
+)

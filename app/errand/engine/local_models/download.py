@@ -1,0 +1,267 @@
+"""Downloads one file: resumed where it broke off, checked by size and checksum, moved to its place when it is right."""
+
+import asyncio
+import hashlib
+import shutil
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+from urllib.parse import urljoin, urlsplit
+
+from errand.engine.core.outgoing import CERTIFICATE_HELP, UnusableRoute, proxy_of
+
+if TYPE_CHECKING:
+    import aiohttp
+
+    from errand.engine.models.http_pool import HttpPool
+
+_PART = ".part"
+_READ_TIMEOUT_S = 60.0
+_PAUSES_S = (0.5, 1.0, 2.0, 4.0, 8.0)
+_MAX_REDIRECTS = 5
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_WRITE_BYTES = 4 * 1024 * 1024
+_HASH_BYTES = 1024 * 1024
+# Left free for the database and everything else.
+_RESERVE_BYTES = 300 * 1024 * 1024
+
+
+class DownloadFailed(Exception):
+    """A download cannot go on. `str(error)` says what happened, `advice` what to do."""
+
+    def __init__(self, problem: str, advice: str) -> None:
+        super().__init__(problem)
+        self.advice = advice
+
+
+class _Broken(Exception):
+    """The connection broke off, or the server is overloaded: worth another try."""
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteFile:
+    """A file at a web address. `setting` names the setting in which a person can give another address."""
+
+    url: str
+    size_bytes: int
+    sha256: str
+    setting: str
+
+
+def part_of(target: Path) -> Path:
+    """Return the file that holds what has come so far."""
+    return target.with_name(target.name + _PART)
+
+
+def received_bytes(target: Path) -> int:
+    with suppress(OSError):
+        return part_of(target).stat().st_size
+    return 0
+
+
+class Downloader:
+    """Downloads files with the connections of `pool`. Between two attempts it waits for each of `pauses_s` in turn."""
+
+    def __init__(self, pool: "Callable[[], HttpPool]", pauses_s: tuple[float, ...] = _PAUSES_S) -> None:
+        self._pool = pool
+        self._pauses_s = pauses_s
+
+    async def fetch(
+        self, remote: RemoteFile, target: Path, progress: Callable[[int], None], checking: Callable[[], None]
+    ) -> None:
+        """Download the file to `target`; does nothing if it is there. `progress` gets the bytes that have come.
+
+        Raises `DownloadFailed`. Cancelling it keeps what has come.
+        """
+        if await asyncio.to_thread(_is_complete, target, remote.size_bytes):
+            return
+        part = part_of(target)
+        await asyncio.to_thread(_check_space, part, remote.size_bytes)
+        await self._receive(remote, part, progress)
+        checking()
+        if await _digest(part) != remote.sha256:
+            await asyncio.to_thread(part.unlink, missing_ok=True)
+            raise DownloadFailed(
+                f"The file from {_host(remote.url)} has another checksum than it should: it is damaged or another one.",
+                f"It was deleted. Try again; if that does not help, give another address in the setting "
+                f"{remote.setting}.",
+            )
+        await asyncio.to_thread(part.replace, target)
+
+    async def _receive(self, remote: RemoteFile, part: Path, progress: Callable[[int], None]) -> None:
+        """Bring the file to its full size, with new attempts while each brings something."""
+        import aiohttp
+
+        failures = 0
+        while True:
+            start = await asyncio.to_thread(_usable_bytes, part, remote.size_bytes)
+            progress(start)
+            if start == remote.size_bytes:
+                return
+            try:
+                await self._receive_once(remote, part, start, progress)
+                continue
+            except (_Broken, TimeoutError, aiohttp.ClientError, OSError) as error:
+                self._raise_if_final(remote, error)
+                has_grown = await asyncio.to_thread(_usable_bytes, part, remote.size_bytes) > start
+                failures = 0 if has_grown else failures + 1
+                if failures >= len(self._pauses_s):
+                    raise _unreachable(remote, error) from error
+            await asyncio.sleep(self._pauses_s[failures])
+
+    def _raise_if_final(self, remote: RemoteFile, error: Exception) -> None:
+        """Raise for what another attempt does not change."""
+        import aiohttp
+
+        if isinstance(error, UnusableRoute):
+            raise DownloadFailed(str(error), "Then try again.") from error
+        if isinstance(error, aiohttp.ClientConnectorCertificateError):
+            problem = f"The certificate of {_host(remote.url)} is not trusted."
+            raise DownloadFailed(problem, CERTIFICATE_HELP) from error
+        if isinstance(error, aiohttp.InvalidURL):
+            raise DownloadFailed(
+                f"{remote.url} is not an address.", f"Correct the setting {remote.setting}."
+            ) from error
+        if isinstance(error, OSError) and not isinstance(error, aiohttp.ClientError | TimeoutError | ConnectionError):
+            raise DownloadFailed(
+                f"The file cannot be written: {error.strerror}.", "Free some space, or mend the folder, and try again."
+            ) from error
+
+    async def _receive_once(self, remote: RemoteFile, part: Path, start: int, progress: Callable[[int], None]) -> None:
+        headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={start}-"} if start else {})
+        async with await self._open(remote, headers) as response:
+            if response.status == 200:
+                start = 0
+            elif response.status == 416:
+                await asyncio.to_thread(part.unlink, missing_ok=True)
+                raise _Broken("the part that was there did not fit")
+            elif response.status != 206 or not _begins_at(response, start):
+                raise _refusal(remote, response.status)
+            with await asyncio.to_thread(part.open, "r+b" if start else "wb") as file:
+                file.seek(start)
+                await self._write(response, file, start, remote, progress)
+
+    async def _write(
+        self,
+        response: "aiohttp.ClientResponse",
+        file: BinaryIO,
+        start: int,
+        remote: RemoteFile,
+        progress: Callable[[int], None],
+    ) -> None:
+        waiting, written = bytearray(), start
+        try:
+            while True:
+                async with asyncio.timeout(_READ_TIMEOUT_S):
+                    piece = await response.content.readany()
+                waiting += piece
+                if written + len(waiting) > remote.size_bytes:
+                    raise DownloadFailed(
+                        f"{_host(remote.url)} sends a larger file than it should.",
+                        f"Give another address in the setting {remote.setting}.",
+                    )
+                if not piece:
+                    break
+                if len(waiting) >= _WRITE_BYTES:
+                    data, waiting = bytes(waiting), bytearray()
+                    await asyncio.to_thread(file.write, data)
+                    written += len(data)
+                    progress(written)
+        finally:
+            file.write(waiting)
+        if written + len(waiting) < remote.size_bytes:
+            raise _Broken("the connection broke off")
+
+    async def _open(self, remote: RemoteFile, headers: dict[str, str]) -> "aiohttp.ClientResponse":
+        """Send the request; follows redirects, as hubs have their files elsewhere, but never from https to http."""
+        url = remote.url
+        for _ in range(_MAX_REDIRECTS):
+            async with asyncio.timeout(_READ_TIMEOUT_S):
+                response = await self._pool().session.get(
+                    url, headers=headers, proxy=proxy_of(url), allow_redirects=False
+                )
+            if response.status not in _REDIRECTS:
+                return response
+            response.release()
+            moved = urljoin(url, response.headers.get("Location", ""))
+            if urlsplit(url).scheme == "https" and urlsplit(moved).scheme != "https":
+                break
+            url = moved
+        raise DownloadFailed(
+            f"{_host(remote.url)} sends callers on to an address that is not used.",
+            f"Give another address in the setting {remote.setting}.",
+        )
+
+
+def _begins_at(response: "aiohttp.ClientResponse", start: int) -> bool:
+    return response.headers.get("Content-Range", "").startswith(f"bytes {start}-")
+
+
+def _refusal(remote: RemoteFile, status: int) -> Exception:
+    if status in (408, 425, 429) or status >= 500:
+        return _Broken(f"status {status}")
+    reason = {401: "wants a sign-in for", 403: "does not give out", 404: "does not have"}.get(status, "refuses")
+    return DownloadFailed(
+        f"{_host(remote.url)} {reason} this file (status {status}).",
+        f"Give the address of another hub or mirror in the setting {remote.setting}, or put the file into the folder "
+        "of the setting local_models_folder.",
+    )
+
+
+def _unreachable(remote: RemoteFile, error: Exception) -> DownloadFailed:
+    reason = str(error) if isinstance(error, _Broken) else ""
+    text = f"{_host(remote.url)} cannot be reached{f' ({reason})' if reason else ''}."
+    return DownloadFailed(
+        text,
+        f"Check the network and try again: what has come is kept. Without a network, give the address of a mirror in "
+        f"the setting {remote.setting}, or put a GGUF file into the folder of the setting local_models_folder.",
+    )
+
+
+def _host(url: str) -> str:
+    return urlsplit(url).netloc.rpartition("@")[2] or url
+
+
+def _is_complete(target: Path, size_bytes: int) -> bool:
+    """Return True if the file is there; makes its folder otherwise."""
+    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return target.is_file() and target.stat().st_size == size_bytes
+
+
+def _usable_bytes(part: Path, size_bytes: int) -> int:
+    """Return the size of what has come; deletes what is larger than the file."""
+    there = part.stat().st_size if part.exists() else 0
+    if there <= size_bytes:
+        return there
+    part.unlink()
+    return 0
+
+
+def _check_space(part: Path, size_bytes: int) -> None:
+    """Raise `DownloadFailed` if the rest of the file does not fit on the disk."""
+    missing = size_bytes - _usable_bytes(part, size_bytes) + _RESERVE_BYTES - shutil.disk_usage(part.parent).free
+    if missing > 0:
+        raise DownloadFailed(
+            f"There is not enough space in {part.parent}: {missing / 1e9:.1f} GB are missing.",
+            "Free that much, or choose a smaller model.",
+        )
+
+
+async def _digest(file: Path) -> str:
+    """Return the SHA-256 of the file. Cancelling it ends the thread soon."""
+    is_cancelled = threading.Event()
+
+    def work() -> str:
+        digest = hashlib.sha256()
+        with file.open("rb") as stream:
+            while not is_cancelled.is_set() and (data := stream.read(_HASH_BYTES)):
+                digest.update(data)
+        return digest.hexdigest()
+
+    try:
+        return await asyncio.to_thread(work)
+    finally:
+        is_cancelled.set()

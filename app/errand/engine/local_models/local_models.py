@@ -1,0 +1,379 @@
+"""The models of this machine: what there is, their downloads and removal, and the server that runs one of them."""
+
+import asyncio
+import shutil
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from errand.engine.background import Background
+from errand.engine.core.errors import InvalidParams, NotFound
+from errand.engine.core.settings import SettingValues
+from errand.engine.local_models.catalogue import CATALOGUE, CatalogueModel
+from errand.engine.local_models.download import Downloader, DownloadFailed, RemoteFile, received_bytes
+from errand.engine.local_models.found_files import FoundFile, find_files
+from errand.engine.local_models.machine import Machine, this_machine
+from errand.engine.local_models.server_process import RunningServer, ServerOptions, start_server
+from errand.engine.local_models.server_program import RELEASE, ServerProgram, archive_for
+from errand.engine.local_models.server_queue import ServerQueue
+from errand.engine.models.local_servers import LocalModelFailed, ServedModel
+from errand.protocol.local_models import LocalModel, LocalModelListResult, LocalModelState, LocalServerProgram
+from errand.system.paths import Paths
+
+if TYPE_CHECKING:
+    from errand.engine.models.http_pool import HttpPool
+
+_PROVIDER = "local/"
+# Sizes of the context that are tried, largest first; a larger one only costs memory that others may need.
+_CONTEXTS = (32_768, 16_384, 8_192, 4_096)
+# What the server takes beside the weights and the cache of keys and values.
+_SERVER_BYTES = 400_000_000
+# Of a limit on what it may allocate, above what it should take.
+_LIMIT_MARGIN_BYTES = 1_000_000_000
+_MIN_PROMPT_TOKENS_PER_S = 15.0
+_SECONDS_PER_MINUTE = 60
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """A model of the catalogue, or in a file of somebody else. `path` is the file, which may not be there yet."""
+
+    name: str
+    path: Path
+    size_bytes: int
+    cache_bytes: int
+    context_tokens: int
+    active_share: float
+    catalogue: CatalogueModel | None = None
+    found_file: FoundFile | None = None
+
+    def memory_bytes(self, context_tokens: int) -> int:
+        return self.size_bytes + self.cache_bytes * context_tokens + _SERVER_BYTES
+
+
+@dataclass(slots=True)
+class _Download:
+    """A download of this engine, under way or failed."""
+
+    state: Literal["downloading", "checking", "failed"] = "downloading"
+    received_bytes: int = 0
+    problem: str = ""
+    advice: str = ""
+    task: "asyncio.Task[None] | None" = field(default=None, repr=False)
+
+
+class LocalModels:
+    """Answers for `local/…` models. `publish` is called with a model whenever one changes.
+
+    `home` has the files of other programs, `machine` says what there is; both are for tests to replace.
+    """
+
+    def __init__(
+        self,
+        paths: Paths,
+        settings: Callable[[], SettingValues],
+        publish: Callable[[LocalModel], object],
+        background: Background,
+        *,
+        home: Path,
+        catalogue: tuple[CatalogueModel, ...] = CATALOGUE,
+        machine: Callable[[], Machine] = this_machine,
+    ) -> None:
+        self._folder = paths.local_models
+        self._settings = settings
+        self._publish = publish
+        self._background = background
+        self._home = home
+        self._catalogue = catalogue
+        self._look_at_machine = machine
+        self._machine = Machine(0, 1, has_gpu=False)
+        self._program_path: Path | None = None
+        self._pool: HttpPool | None = None
+        self._downloader = Downloader(self._connections)
+        self._program = ServerProgram(self._folder / "server", self._downloader, archive_for(has_gpu=False))
+        self._entries: dict[str, _Entry] = {}
+        self._installed: frozenset[str] = frozenset()
+        self._downloads: dict[str, _Download] = {}
+        self._speeds: dict[str, float] = {}
+        self._queue = ServerQueue(self._start, self._idle_s, self._on_server_change)
+
+    @property
+    def running(self) -> str:
+        """The name of the model in memory; empty for none."""
+        return self._queue.running
+
+    async def close(self) -> None:
+        """End the server; downloads keep what has come."""
+        await self._queue.close()
+        if self._pool is not None:
+            await self._pool.close()
+
+    async def names(self) -> tuple[str, ...]:
+        """Return the models that can run, the one to prefer first: the best of our own that fits, then all others."""
+        await self._look()
+        if self._program_path is None:
+            return ()
+        ready = [entry for entry in self._entries.values() if entry.name in self._installed]
+        ours = [entry for entry in reversed(ready) if entry.catalogue is not None]
+        others = [entry for entry in ready if entry.catalogue is None]
+        return tuple(entry.name for entry in sorted((*ours, *others), key=lambda entry: not self._fits(entry)))
+
+    def context_tokens(self, name: str) -> int | None:
+        entry = self._entries.get(name)
+        return None if entry is None else self._context_of(entry)
+
+    def note_speed(self, name: str, tokens_per_second: float) -> None:
+        self._speeds[name] = tokens_per_second
+
+    @asynccontextmanager
+    async def serve(self, name: str) -> AsyncGenerator[ServedModel]:
+        """Keep the model's server for the block. Raises `LocalModelFailed`."""
+        async with self._queue.use(name) as server:
+            yield ServedModel(server.base_url, server.key)
+
+    async def list(self) -> LocalModelListResult:
+        await self._look()
+        named, program = self._settings().llama_server, self._program_path
+        is_ours = program is not None and program.is_relative_to(self._folder)
+        return LocalModelListResult(
+            models=tuple(self._describe(entry) for entry in self._entries.values()),
+            program=LocalServerProgram(
+                path=str(program or named),
+                version=RELEASE if is_ours or program is None else "",
+                size_bytes=0 if program is not None else self._program.missing_bytes(),
+                available=program is not None or (self._program.archive is not None and not named),
+            ),
+            memory_bytes=self._machine.memory_bytes,
+            disk_bytes=await asyncio.to_thread(_free_bytes, self._folder),
+            folder=str(self._folder),
+            hub=self._settings().model_hub,
+        )
+
+    async def install(self, model_id: str) -> None:
+        """Begin the download, or go on with it. Returns at once; does nothing while it is under way."""
+        entry = await self._entry(model_id)
+        download = self._downloads.get(entry.name)
+        if download is not None and download.task is not None:
+            return
+        download = self._downloads[entry.name] = _Download(received_bytes=received_bytes(entry.path))
+        download.task = self._background.start(self._install(entry, download), f"download of {entry.name}")
+        self._changed(entry.name)
+
+    async def cancel(self, model_id: str) -> None:
+        """Cancel the download; what has come stays."""
+        entry = await self._entry(model_id)
+        download = self._downloads.pop(entry.name, None)
+        if download is not None and download.task is not None:
+            download.task.cancel()
+            await asyncio.wait((download.task,))
+        self._changed(entry.name)
+
+    async def remove(self, model_id: str) -> None:
+        """Delete what was downloaded. Raises `InvalidParams` for a file of somebody else."""
+        entry = await self._entry(model_id)
+        if entry.catalogue is None:
+            raise InvalidParams(
+                f"{entry.name} is in {entry.path}, which Errand did not download. Remove it with the program that did."
+            )
+        await self.cancel(model_id)
+        await self._queue.end(entry.name)
+        await asyncio.to_thread(shutil.rmtree, entry.path.parent, True)
+        await self._look()
+        if not self._installed and not self._downloads:
+            await asyncio.to_thread(self._program.remove)
+            await self._look()
+        self._changed(entry.name)
+
+    async def _entry(self, model_id: str) -> _Entry:
+        name = model_id.removeprefix(_PROVIDER)
+        await self._look()
+        if name not in self._entries:
+            raise NotFound(f"There is no model {model_id!r} for this machine. There are: {', '.join(self._entries)}.")
+        return self._entries[name]
+
+    async def _look(self) -> None:
+        """Look at the disk and the memory again."""
+        self._machine, self._entries, self._installed, self._program_path = await asyncio.to_thread(self._looked)
+        self._program.archive = archive_for(self._machine.has_gpu)
+
+    def _looked(self) -> "tuple[Machine, dict[str, _Entry], frozenset[str], Path | None]":
+        values = self._settings()
+        entries = {model.name: self._catalogue_entry(model) for model in self._catalogue}
+        ours = {name for name, entry in entries.items() if _is_there(entry.path, entry.size_bytes)}
+        for found_file in find_files(self._home, values.local_models_folder):
+            name = found_file.name
+            if name in entries:  # the same file may be somewhere else, too
+                name = f"{name}-{found_file.source.replace('_', '-')}"
+            entries[name] = _Entry(
+                name,
+                found_file.path,
+                found_file.size_bytes,
+                found_file.facts.cache_bytes,
+                found_file.facts.context_tokens,
+                1.0,
+                found_file=found_file,
+            )
+            ours.add(name)
+        return self._look_at_machine(), entries, frozenset(ours), self._program.find(values.llama_server)
+
+    def _catalogue_entry(self, model: CatalogueModel) -> _Entry:
+        path = self._folder / "models" / model.name / model.file
+        share = model.active_parameters / model.parameters
+        return _Entry(model.name, path, model.size_bytes, model.cache_bytes, model.context_tokens, share, model)
+
+    async def _install(self, entry: _Entry, download: _Download) -> None:
+        try:
+            await self._fetch(entry, download)
+            self._downloads.pop(entry.name, None)
+        except DownloadFailed as error:
+            download.state, download.problem, download.advice = "failed", str(error), error.advice
+            download.received_bytes = received_bytes(entry.path)
+        finally:
+            download.task = None
+        await self._look()
+        self._changed(entry.name)
+
+    async def _fetch(self, entry: _Entry, download: _Download) -> None:
+        """Download what is missing: the program that runs it, then the model. Raises `DownloadFailed`."""
+        values = self._settings()
+        await self._program.install(values.llama_server, values.llama_cpp_downloads, lambda received: None)
+        model = entry.catalogue
+        if model is None:
+            return
+        last_percent = -1
+
+        def progress(received: int) -> None:
+            nonlocal last_percent
+            download.received_bytes = received
+            percent = 100 * received // model.size_bytes
+            if percent != last_percent:
+                last_percent = percent
+                self._changed(entry.name)
+
+        def checking() -> None:
+            download.state = "checking"
+            self._changed(entry.name)
+
+        url = f"{values.model_hub.rstrip('/')}/{model.repository}/resolve/{model.revision}/{model.file}"
+        remote = RemoteFile(url, model.size_bytes, model.sha256, "model_hub")
+        await self._downloader.fetch(remote, entry.path, progress, checking)
+
+    async def _start(self, name: str) -> RunningServer:
+        await self._look()
+        entry, program = self._entries.get(name), self._program_path
+        if entry is None or name not in self._installed:
+            raise LocalModelFailed(
+                f"The model {name} is not on this machine.",
+                f"Download it with `errand models install {name}`, or in the settings under Models.",
+            )
+        if program is None:
+            raise LocalModelFailed(
+                "llama.cpp's server, which runs models on this machine, is not there.",
+                f"Get it with `errand models install {name}`, or in the settings under Models.",
+            )
+        values = self._settings()
+        context_tokens = self._context_of(entry)
+        needed_bytes = entry.memory_bytes(context_tokens)
+        if needed_bytes > self._machine.memory_bytes:
+            raise LocalModelFailed(
+                f"{name} needs about {needed_bytes / 1e9:.1f} GB of memory, and {self._machine.memory_bytes / 1e9:.1f} "
+                "GB are free.",
+                "Close other programs, or choose a smaller model.",
+            )
+        options = ServerOptions(
+            name=name,
+            model=entry.path,
+            context_tokens=context_tokens,
+            threads=self._machine.cores,
+            gpu_layers=values.local_model_gpu_layers,
+            memory_limit_bytes=0 if self._machine.has_gpu else needed_bytes + _LIMIT_MARGIN_BYTES,
+        )
+        return await start_server(program, options, self._connections())
+
+    def _context_of(self, entry: _Entry) -> int:
+        """Return the context that the model gets: what the person set, else the largest that fits."""
+        trained = entry.context_tokens or _CONTEXTS[0]
+        if chosen := self._settings().local_model_context:
+            return min(chosen, trained)
+        fitting = (size for size in _CONTEXTS if entry.memory_bytes(size) <= self._machine.memory_bytes)
+        return min(trained, next(fitting, _CONTEXTS[-1]))
+
+    def _fits(self, entry: _Entry) -> bool:
+        smallest = min(entry.context_tokens or _CONTEXTS[-1], _CONTEXTS[-1])
+        return entry.name == self._queue.running or entry.memory_bytes(smallest) <= self._machine.memory_bytes
+
+    def _recommended(self) -> str:
+        """Return the best model of the catalogue that fits and reads a prompt fast enough here; else the smallest."""
+        fitting = [
+            model.name
+            for model in self._catalogue
+            if self._fits(self._catalogue_entry(model))
+            and self._machine.prompt_tokens_per_second(model.active_parameters) >= _MIN_PROMPT_TOKENS_PER_S
+        ]
+        return fitting[-1] if fitting else ""
+
+    def _describe(self, entry: _Entry) -> LocalModel:
+        download = self._downloads.get(entry.name)
+        context_tokens = self._context_of(entry)
+        measured = self._speeds.get(entry.name, 0.0)
+        estimated = self._machine.tokens_per_second(entry.size_bytes * entry.active_share)
+        model, found_file = entry.catalogue, entry.found_file
+        state = self._state(entry, download)
+        received = entry.size_bytes if state == "installed" else received_bytes(entry.path) if model else 0
+        return LocalModel(
+            id=f"{_PROVIDER}{entry.name}",
+            title=model.title if model is not None else (found_file.facts.name if found_file else "") or entry.name,
+            source=found_file.source if found_file is not None else "catalogue",
+            state=state,
+            size_bytes=entry.size_bytes,
+            memory_bytes=entry.memory_bytes(context_tokens),
+            context_tokens=context_tokens,
+            licence=model.licence if model is not None else "",
+            good_for=model.good_for if model is not None else "",
+            path=str(entry.path) if state == "installed" else "",
+            received_bytes=download.received_bytes if download is not None else received,
+            problem=download.problem if download is not None else "",
+            advice=download.advice if download is not None else "",
+            fits=self._fits(entry),
+            recommended=model is not None and entry.name == self._recommended(),
+            running=entry.name == self._queue.running,
+            tokens_per_second=round(measured or estimated, 1),
+            measured=bool(measured),
+        )
+
+    def _state(self, entry: _Entry, download: _Download | None) -> LocalModelState:
+        if download is not None:
+            return download.state
+        return "installed" if entry.name in self._installed else "available"
+
+    def _changed(self, name: str) -> None:
+        if (entry := self._entries.get(name)) is not None:
+            self._publish(self._describe(entry))
+
+    def _on_server_change(self, name: str) -> None:
+        self._changed(name)
+
+    def _connections(self) -> "HttpPool":
+        from errand.engine.models.http_pool import HttpPool
+
+        if self._pool is None:
+            self._pool = HttpPool(lambda: self._settings().ca_file)
+        return self._pool
+
+    def _idle_s(self) -> float:
+        return self._settings().local_model_idle_minutes * _SECONDS_PER_MINUTE
+
+
+def _is_there(path: Path, size_bytes: int) -> bool:
+    try:
+        return path.stat().st_size == size_bytes
+    except OSError:
+        return False
+
+
+def _free_bytes(folder: Path) -> int:
+    """Return the free bytes of the disk on which the folder is or will be."""
+    existing = next((path for path in (folder, *folder.parents) if path.exists()), Path("/"))
+    return shutil.disk_usage(existing).free

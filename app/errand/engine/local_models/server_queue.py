@@ -1,0 +1,114 @@
+"""Starts the server of the model that a request needs, ends the one before, and ends the last one when it is idle.
+
+One model is in memory at a time. Requests for it run at once (its server queues them); one for another model waits
+until they are done, and later ones wait behind it, so that no model starves.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+from errand.engine.local_models.server_process import RunningServer
+from errand.engine.models.local_servers import LocalModelFailed
+
+
+class ServerQueue:
+    """`start` starts the server of a model by name; `idle_s` is how long one stays without requests.
+
+    `changed` is called with the name of a model whose server has started or ended.
+    """
+
+    def __init__(
+        self,
+        start: Callable[[str], Awaitable[RunningServer]],
+        idle_s: Callable[[], float],
+        changed: Callable[[str], None],
+    ) -> None:
+        self._start = start
+        self._idle_s = idle_s
+        self._changed = changed
+        self._turn = asyncio.Lock()  # first come, first served
+        self._server: RunningServer | None = None
+        self._users = 0
+        self._unused = asyncio.Event()
+        self._unused.set()
+        self._idle: asyncio.TimerHandle | None = None
+        self._ending: asyncio.Task[None] | None = None
+        self._is_closed = False
+
+    @property
+    def running(self) -> str:
+        """The name of the model in memory; empty for none."""
+        return self._server.options.name if self._server is not None and not self._server.has_ended else ""
+
+    @asynccontextmanager
+    async def use(self, name: str) -> AsyncGenerator[RunningServer]:
+        """Wait for the turn of this request; the server stays at least until the block is left."""
+        async with self._turn:
+            if self._is_closed:
+                raise LocalModelFailed("The engine ends.", "Try again when it has started again.")
+            self._stop_idle()
+            server = await self._ready(name)
+            self._users += 1
+            self._unused.clear()
+        try:
+            yield server
+        finally:
+            self._users -= 1
+            if not self._users:
+                self._unused.set()
+                self._begin_idle()
+
+    async def end(self, name: str = "") -> None:
+        """End the server of this model, of any without a name, once its requests are done."""
+        async with self._turn:
+            if name in ("", self.running):
+                await self._unused.wait()
+                await self._end()
+
+    async def close(self) -> None:
+        """End the server at once; its requests fail."""
+        self._is_closed = True
+        await self._end()
+        if self._ending is not None:
+            await asyncio.wait((self._ending,))
+
+    async def _ready(self, name: str) -> RunningServer:
+        if self.running == name:
+            assert self._server is not None
+            return self._server
+        await self._unused.wait()
+        await self._end()
+        server = await self._start(name)
+        if self._is_closed:
+            await server.end()
+            raise LocalModelFailed("The engine ends.", "Try again when it has started again.")
+        self._server = server
+        self._changed(name)
+        return server
+
+    async def _end(self) -> None:
+        self._stop_idle()
+        server, self._server = self._server, None
+        if server is not None:
+            await server.end()
+            self._changed(server.options.name)
+
+    def _begin_idle(self) -> None:
+        if self._server is not None and not self._is_closed:
+            self._idle = asyncio.get_running_loop().call_later(self._idle_s(), self._end_idle)
+
+    def _end_idle(self) -> None:
+        self._idle = None
+        if not self._turn.locked():
+            self._ending = asyncio.get_running_loop().create_task(self._end_unused(), name="end of an idle model")
+
+    async def _end_unused(self) -> None:
+        async with self._turn:
+            if not self._users:
+                await self._end()
+
+    def _stop_idle(self) -> None:
+        if self._idle is not None:
+            self._idle.cancel()
+            self._idle = None
