@@ -7,8 +7,10 @@ import msgspec
 import pytest
 
 from errand.engine.core.messages import user_text
-from errand.engine.models.base import ModelRequest, ReplyEnd
+from errand.engine.models.base import ModelRequest, RefusedSize, ReplyEnd
+from errand.engine.models.catalog import model_facts
 from errand.engine.models.failures import FailureKind, failure_from_response
+from errand.engine.models.refusal_text import stated_sizes
 from tests.engine.models.providers import ONCE, OpenProvider, anthropic, fast, responses
 from tests.support.model_replies import collect
 from tests.support.model_server import Reply
@@ -100,3 +102,31 @@ async def test_an_error_in_a_stream_tells_it_too(tmp_path: Path) -> None:
         end = (await collect(provider.model, ModelRequest(provider.model_id, "", REQUEST.messages)))[-1]
     assert isinstance(end, ReplyEnd)
     assert end.failure is FailureKind.TOO_LONG
+
+
+@pytest.mark.parametrize(
+    ("text", "sizes"),
+    [
+        ("request (31000 tokens) exceeds the available context size (4096 tokens), try increasing it", (31000, 4096)),
+        (
+            "This model's maximum context length is 8192 tokens. However, you requested 30,500 tokens (29,500 in the "
+            "messages, 1000 in the completion).",
+            (29500, 8192),
+        ),
+        ("the context size of 2048 tokens is exceeded", (None, 2048)),
+        ("the prompt is too long", (None, None)),
+        ("error 400: context length 12", (None, None)),
+    ],
+)
+def test_the_sizes_in_a_refusal_are_read(text: str, sizes: tuple[int | None, int | None]) -> None:
+    assert stated_sizes(text, 30_000) == sizes
+
+
+async def test_the_window_that_a_refusal_names_is_kept(tmp_path: Path) -> None:
+    text = "request (31000 tokens) exceeds the available context size (4096 tokens), try increasing it"
+    end = await end_of(fast, tmp_path, 400, text)
+    assert end.size == RefusedSize(31000, 4096)
+    facts = model_facts.facts(end.message.model)
+    assert facts is not None
+    assert facts.context_tokens == 4096
+    model_facts.forget_servers()

@@ -144,16 +144,28 @@ class RetryLater:
 
 
 @dataclass(frozen=True, slots=True)
+class RefusedSize:
+    """The sizes, in tokens, that a server named when it refused a request as too long: of the request, of its window.
+
+    `request` is None if it named only the window.
+    """
+
+    request: int | None
+    window: int
+
+
+@dataclass(frozen=True, slots=True)
 class ReplyEnd:
     """The last event. A failed or aborted reply is a message too: stop reason error or aborted, with `error` set.
 
     `failure` is why it failed, None if no provider was at fault. `retry_later`: the same request may be sent again
-    after a wait that is too long for a model call.
+    after a wait that is too long for a model call. `size`: the request was too long, and the server said by how much.
     """
 
     message: AssistantMessage
     retry_later: RetryLater | None = None
     failure: FailureKind | None = None
+    size: RefusedSize | None = None
 
 
 ModelEvent: TypeAlias = ReplyStart | BlockStart | BlockDelta | BlockEnd | Retry | ModelNotice | ReplyEnd

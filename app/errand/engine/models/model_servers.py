@@ -34,6 +34,7 @@ class ModelServers:
         self._factory = factory
         self._providers = providers
         self._statuses = ServerStatuses()
+        model_facts.forget_servers()
 
     async def served_model(self, model_id: str, api_base: str | None = None) -> ServedModel | None:
         """Return what its server says of a model; None if it says nothing, or is one that is not asked.

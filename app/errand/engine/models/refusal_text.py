@@ -63,6 +63,11 @@ _RATE = re.compile(
     r"|throttl|too many requests|requests per",
     re.IGNORECASE,
 )
+_WINDOW = re.compile(
+    r"(?:context[ _](?:size|length|window)|max_model_len|n_ctx"
+    r"|(?:maximum|max) (?:model )?(?:context|sequence|input|prompt)[ _](?:size|length|tokens))\D{0,40}?(\d[\d,_]*)",
+    re.IGNORECASE,
+)
 _LIMIT_AND_REQUESTED = re.compile(r"limit\D{0,20}([\d,_]+)\D{1,60}requested\D{0,20}([\d,_]+)", re.IGNORECASE)
 _LIMIT = re.compile(
     r"\b(?:limit|max(?:imum)?|quota|at most)\b[^\d]{0,60}?(\d[\d,_]{3,})(?!.{0,20}\brequests?\b)", re.IGNORECASE
@@ -71,6 +76,7 @@ _NO_QUOTA = re.compile(r"\blimit: ?0\b(?![.,]?\d)|limit of 0\b(?![.,]?\d)", re.I
 _NUMBER = re.compile(r"(?<![\w.-])\d[\d,_]*\b(?!\.\d)")
 _OF_SIZE = re.compile(r"token|length|context|size|long|large|character|byte|window", re.IGNORECASE)
 _MIN_SIZE = 1_000
+_MIN_WINDOW = 128
 # Fields of requests that some servers refuse. The last ones are words too: they count in quotes, or in a path.
 _PLAIN_FIELDS = (
     "stream_options",
@@ -189,6 +195,19 @@ def is_too_long_by_numbers(status: int, text: str, tokens: int) -> bool:
         for number in numbers
         for size in sizes
     )
+
+
+def stated_sizes(text: str, tokens: int) -> tuple[int | None, int | None]:
+    """Return the tokens of the request and of the window that a refusal names; None for what it does not name.
+
+    `tokens` estimates the request: a count in the refusal is near to it.
+    """
+    match = _WINDOW.search(text)
+    window = _number(match[1]) if match is not None else 0
+    if not window >= _MIN_WINDOW:
+        return None, None
+    counts = (number for number in _numbers(text) if number > window and tokens / _NEAR <= number <= tokens * _NEAR)
+    return min(counts, default=None), window
 
 
 def has_no_quota(text: str) -> bool:

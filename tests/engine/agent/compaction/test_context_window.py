@@ -9,8 +9,10 @@ import msgspec
 from errand.protocol.base import JsonObject
 from errand.protocol.blocks import NoticeBlock, SummaryBlock
 from errand.protocol.conversations import Node
+from errand.protocol.tasks.methods import TaskStartParams
 from errand.text.notice_text import notice_text
 from tests.support.engine_parts import EngineParts, branch, crash, engine_parts
+from tests.support.local_servers import llama_cpp
 from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply
 
 # The warning comes in its last tenth before the summary, and a step takes about 850 tokens.
@@ -132,7 +134,7 @@ async def test_with_summaries_switched_off_the_oldest_messages_are_left_out(tmp_
 
 
 async def test_request_refused_as_too_long_is_summarised_and_repeated(tmp_path: Path) -> None:
-    too_long = Reply(status=400, error="This model's maximum context length is 2000 tokens.")
+    too_long = Reply(status=400, error="This model's maximum context length is 4500 tokens.")
 
     def answer(request: ReceivedRequest) -> Reply:
         if is_summary(request):
@@ -155,6 +157,20 @@ async def test_request_that_cannot_be_shortened_fails_with_a_clear_error_and_no_
         assert ended.activity.status == "error"
         assert ended.outcome.error is not None and "Nothing more can be left out" in ended.outcome.error
         assert engine.model.requests == []
+
+
+async def test_a_first_message_beside_too_many_tools_names_what_takes_the_room(tmp_path: Path) -> None:
+    refused = "request (4000 tokens) exceeds the available context size (2048 tokens), try increasing it"
+    server = ModelServer([Reply(status=400, error=refused)] * 3, pages=llama_cpp("small.gguf", window=8192))
+    async with engine_parts(tmp_path, server) as engine:
+        engine.services.keys.add_environment({"LLAMA_CPP_API_BASE": server.url})
+        task = await engine.services.runner.start(TaskStartParams(prompt="hi", workspace=str(engine.workspace)))
+        ended = await engine.watcher.end(task.id)
+    error = ended.outcome.error or ""
+    assert error.startswith("Instructions and tools take about ")
+    assert "of the 2,048 tokens that small.gguf reads" in error
+    assert error.endswith("Use the minimal set of tools, or start the server with -c 8192.")
+    assert len(server.requests) == 1
 
 
 async def test_a_stop_while_the_summary_is_made_ends_the_task(tmp_path: Path) -> None:

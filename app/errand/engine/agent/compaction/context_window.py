@@ -32,6 +32,8 @@ from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.errors import EngineError
 from errand.engine.core.messages import ModelMessage
 from errand.engine.models.base import ModelRequest, ReplyEnd
+from errand.engine.models.catalog.providers import REACT
+from errand.engine.models.catalog.served_models import LARGER_WINDOW
 from errand.engine.models.failures import FailureKind
 from errand.engine.storage.database import Database
 from errand.protocol.notices import ContextNearlyFull, ContextTruncated, NoSummary, NoticeData, TaskFailed
@@ -45,17 +47,23 @@ _AFTER_LEAVING_OUT = 0.5
 # Estimates can be wrong by half: refuse only requests that cannot fit; the provider, which counts exactly, decides the
 # rest.
 _CANNOT_FIT = 2.0
+# Of the window: instructions and tools that take more leave too little for a conversation.
+_LITTLE_ROOM = 0.6
 # If a provider refuses a request as too long, assume that it can read this share of it.
 _REFUSED_SHARE = 0.75
 
 
 @dataclass(frozen=True, slots=True)
 class ContextWindowOptions:
-    """`window_of`: context window by model id. `share` of it triggers a summary (0: never)."""
+    """`window_of`: context window by model id. `share` of it triggers a summary (0: never).
+
+    `larger_window`: how the server of a model is told to have a larger one.
+    """
 
     window_of: Callable[[str], int | None]
     share: float
     to_messages: ToModelMessages
+    larger_window: Callable[[str], str] = lambda model: LARGER_WINDOW["other"]
 
 
 class ContextWindow(Feature):
@@ -132,14 +140,25 @@ class ContextWindow(Feature):
             return end
         self._is_refused = True
         self._record.refused(end.message)
-        shorter = await self._shrink(request, self._learn(sent), cancel)
+        window = self._learn(sent, end)
+        shorter = await self._shrink(request, window, cancel)
         if _characters(shorter) >= _characters(sent):
-            return end
+            reason = self._lack_of_room(sent, window)
+            return replace(end, message=replace(end.message, error=reason)) if reason else end
         self._shorter = shorter
         return RepeatRequest()
 
-    def _learn(self, refused: ModelRequest) -> int:
-        """Return a new estimate of the window: smaller than this request, unless the token estimate was too low."""
+    def _learn(self, refused: ModelRequest, end: ReplyEnd) -> int:
+        """Return the window that the server named, else a new estimate of it.
+
+        An estimate is smaller than this request, unless the token estimate was too low.
+        """
+        assert self._estimate is not None, "it was fitted"
+        if end.size is not None and self._estimate.tokens <= end.size.window:  # else a longer one was read
+            self._learnt_window = end.size.window
+            if end.size.request is not None:
+                self._estimate = TokenEstimate(_characters(refused), end.size.request)
+            return end.size.window
         window = self._window(refused.model)
         if window is not None and self._estimate == TokenEstimate():
             self._estimate = TokenEstimate(_characters(refused), window)
@@ -168,6 +187,8 @@ class ContextWindow(Feature):
             return request
         request = await self._truncate(history, request, window)
         tokens = self._tokens(request)
+        if tokens > _CANNOT_FIT * window and (reason := self._lack_of_room(request, window)):
+            raise EngineError(reason)
         if tokens > _CANNOT_FIT * window:
             release = "take entries out of those that are kept in context, " if self._kept else ""
             raise EngineError(
@@ -175,6 +196,19 @@ class ContextWindow(Feature):
                 f"Nothing more can be left out: {release}choose a model that reads more, or send a shorter message."
             )
         return request
+
+    def _lack_of_room(self, request: ModelRequest, window: int) -> str:
+        """Return what to do if the instructions and the tools alone take most of the window; empty if they do not."""
+        assert self._estimate is not None, "it was fitted"
+        sizes = {part.part: part.characters for part in request_sizes(request)}
+        fixed = self._estimate.tokens_of(sizes.get("system", 0) + sizes.get("tools", 0))
+        if fixed < _LITTLE_ROOM * window:
+            return ""
+        name, larger = request.model.removeprefix(REACT).partition("/")[2], self._options.larger_window(request.model)
+        return (
+            f"Instructions and tools take about {fixed:,} of the {window:,} tokens that {name} reads, so no "
+            f"conversation fits beside them. Use the minimal set of tools, or {larger}."
+        )
 
     async def _summarise(
         self, history: VisibleHistory, request: ModelRequest, window: int, cancel: CancelSignal

@@ -123,6 +123,7 @@ _own: dict[str, ModelFacts] = {}
 _served: dict[str, ModelFacts] = {}
 _listed: dict[str, ModelFacts] = {}
 _families: dict[str, str] = {}
+_windows: dict[str, int] = {}
 
 
 def parse_facts(
@@ -154,13 +155,34 @@ def register(
 
 def register_served(served: Mapping[str, ModelFacts]) -> None:
     """Add what model servers say of their models, in place of what they said before."""
-    _served.update((providers.bare_id(name), model) for name, model in served.items())
+    for name, model in served.items():
+        bare = providers.bare_id(name)
+        before, _served[bare] = _served.get(bare), model
+        if before is None or model.context_tokens != before.context_tokens:
+            _windows.pop(bare, None)  # it was started again, with another window
+
+
+def forget_servers() -> None:
+    """Forget what servers have said so far: they are those of another engine."""
+    _served.clear()
+    _windows.clear()
+
+
+def register_window(model_id: str, tokens: int) -> None:
+    """Keep the context window that a server named when it refused a longer request."""
+    _windows[providers.bare_id(model_id)] = tokens
 
 
 def facts(model_id: str) -> ModelFacts | None:
     """Return the known facts of `provider/model`. The first call reads the file (about 15 ms)."""
     bare = providers.bare_id(model_id)
-    return _own.get(bare) or _from_file(_in_file(bare)) or _served_or_listed(bare)
+    described = _own.get(bare) or _from_file(_in_file(bare)) or _served_or_listed(bare)
+    window = _windows.get(bare)
+    if window is None:
+        return described
+    if described is None:
+        return parse_facts(window, None, None, None, None, None)
+    return replace(described, context_tokens=min(window, described.context_tokens or window))
 
 
 def _served_or_listed(bare: str) -> ModelFacts | None:

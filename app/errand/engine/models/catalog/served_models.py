@@ -44,6 +44,14 @@ _TITLES: Mapping[ServerKind, str] = {
     "vllm": "vLLM",
     "other": "The model server",
 }
+# How each server gives a model a larger window.
+LARGER_WINDOW: Mapping[ServerKind, str] = {
+    "llama_cpp": "start the server with -c 8192",
+    "ollama": "start Ollama with OLLAMA_CONTEXT_LENGTH=8192",
+    "lm_studio": "load the model with a context length of 8192",
+    "vllm": "start the server with --max-model-len 8192",
+    "other": "give the model a larger context window (llama.cpp: -c 8192)",
+}
 # How each server can be told to write nothing but a call or a JSON value: `tool_choice: required`, a JSON schema as
 # `response_format`, a grammar, Ollama's `format`.
 _CONSTRAINTS: Mapping[ServerKind, frozenset[DecodingConstraint]] = {
@@ -220,7 +228,7 @@ class _Inquiry:
             return ServerStatus(loading, is_loading=True) if refusal.is_loading else None
         except failures:
             return None
-        kind = next((owner for owner in map(_owner, rows) if owner is not None), address.kind)
+        kind = _kind_of(rows, address.kind)
         listed = tuple(_listed(row, kind) for row in rows)
         try:
             return ServerStatus(kind, await self._described(kind, rows, listed))
@@ -305,9 +313,12 @@ class _Inquiry:
         return answer
 
 
-def _owner(row: JsonObject) -> ServerKind | None:
-    owner = row.get("owned_by")
-    return _OWNERS.get(owner) if isinstance(owner, str) else None
+def _kind_of(rows: Iterable[JsonObject], otherwise: ServerKind) -> ServerKind:
+    for row in rows:
+        owner = row.get("owned_by")
+        if isinstance(owner, str) and owner in _OWNERS:
+            return _OWNERS[owner]
+    return otherwise
 
 
 def _listed(row: JsonObject, kind: ServerKind) -> ServedModel:

@@ -18,10 +18,12 @@ from errand.engine.models.base import (
     ModelEvent,
     ModelNotice,
     ModelRequest,
+    RefusedSize,
     ReplyEnd,
     ReplyStart,
     Retry,
 )
+from errand.engine.models.catalog import model_facts
 from errand.engine.models.catalog.providers import REACT
 from errand.engine.models.failures import ABORTED, AttemptFailure, FailedAttempt, FailureKind, too_long
 from errand.engine.models.react.reply import ReActReply, with_text_tools
@@ -38,7 +40,7 @@ from errand.engine.models.recovery.request_adaptation import (
 from errand.engine.models.recovery.retry import RetryPolicy
 from errand.engine.models.recovery.source import ModelSource
 from errand.engine.models.recovery.table import RECOVERY, RecoveryStep
-from errand.engine.models.refusal_text import is_too_long_by_numbers
+from errand.engine.models.refusal_text import is_too_long_by_numbers, stated_sizes
 from errand.engine.models.reply.content import REPLY_LIMITS, ReplyLimits
 from errand.engine.models.reply.usage import add_usage, estimate, usage_or_estimate, with_usage
 from errand.protocol.notices import NoticeData
@@ -151,9 +153,8 @@ class _Recovery:
                 partial = self._with_total_usage(partial)
                 text = f"{failure.text} (Tried {self._number} times.)" if self._number > 1 else failure.text
                 message = replace(partial, stop_reason="error", error=text)
-                self._failed = _Failed(
-                    failure.kind, ReplyEnd(message, self._retry.retry_later(failure), failure.kind), failure
-                )
+                end = ReplyEnd(message, self._retry.retry_later(failure), failure.kind, self._refused_size(failure))
+                self._failed = _Failed(failure.kind, end, failure)
                 return []
             case ReplyEnd(message, failure=kind):
                 end = replace(event, message=self._with_total_usage(message))
@@ -332,6 +333,16 @@ class _Recovery:
         if not is_too_long_by_numbers(failure.status, failure.refusal, tokens):
             return failure
         return replace(too_long(failure.refusal[:_MAX_QUOTED]), status=failure.status, refusal=failure.refusal)
+
+    def _refused_size(self, failure: AttemptFailure) -> RefusedSize | None:
+        """Return the sizes in a refusal of a request as too long; the window is known from then on."""
+        if failure.kind is not FailureKind.TOO_LONG:
+            return None
+        count, window = stated_sizes(failure.refusal, estimate(self.sent, ()).input_tokens)
+        if window is None:
+            return None
+        model_facts.register_window(self.sent.model, window)
+        return RefusedSize(count, window)
 
     def _with_total_usage(self, message: AssistantMessage) -> AssistantMessage:
         """Return the message with its own usage and that of all attempts before, if they began."""
