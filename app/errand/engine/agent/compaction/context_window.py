@@ -156,8 +156,8 @@ class ContextWindow(Feature):
         assert self._estimate is not None, "it was fitted"
         if end.size is not None and self._estimate.tokens <= end.size.window:  # else a longer one was read
             self._learnt_window = end.size.window
-            if end.size.request is not None:
-                self._estimate = TokenEstimate(_characters(refused), end.size.request)
+            counted = end.size.request or max(end.size.window, self._tokens(refused))
+            self._estimate = TokenEstimate(_characters(refused), counted)
             return end.size.window
         window = self._window(refused.model)
         if window is not None and self._estimate == TokenEstimate():
