@@ -13,7 +13,8 @@ class LocalModel(Wire, frozen=True, kw_only=True):
     """A model in a file. `id` is `local/NAME`, as tasks name it.
 
     `source` `catalogue`: Errand downloads it; else it is used where another program has it. `received_bytes` of
-    `size_bytes` are there, also of a download that was cancelled. A `failed` one has a `problem`, and an `advice` what
+    `size_bytes` are there, also of a download that was cancelled. One that is `available` with all its bytes lacks the
+    program that runs it: `local_model/install` gets that. A `failed` one has a `problem`, and an `advice` what
     to do. `fits`: this machine has the memory for it now; `recommended` is the best one that also works fast enough
     here. `tokens_per_second` is measured if `measured`, else estimated. `running`: it is in memory now.
     """

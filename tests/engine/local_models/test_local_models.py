@@ -188,6 +188,22 @@ async def test_a_file_that_cannot_be_loaded_is_said_in_the_words_of_the_server(t
             await lab.models.install("local/other")
 
 
+async def test_a_model_of_another_program_needs_the_server_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    file = tmp_path / "home" / ".lmstudio" / "models" / "someone" / "it" / "it.gguf"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(SMALL)
+    async with local_models(tmp_path) as lab:
+        model = await lab.state("it")
+        assert (model.state, model.received_bytes) == ("available", model.size_bytes)
+        assert await lab.models.names() == ()
+        stand_in_program(tmp_path / "bin")
+        await _installed(lab, "it")
+        assert await lab.models.names() == ("it",)
+
+
 async def test_a_cancelled_download_goes_on_from_there(tmp_path: Path) -> None:
     data = gguf(padding=b"x" * 12_000_000)
     program = stand_in_program(tmp_path / "bin")

@@ -10,6 +10,7 @@ from errand.text.translation import tr
 from errand.window.views.settings.dialog import PageName, SettingsDialog
 from errand.window.views.settings.grants_page import GrantRowView
 from errand.window.views.settings.licences_dialog import LicencesDialog
+from errand.window.views.settings.local_models_page import LocalModelRowView
 from errand.window.views.settings.mcp_servers import McpServerRowView
 from errand.window.views.settings.providers.row import ProviderRowView
 from errand.window.views.settings.skills_page import SkillRowView
@@ -53,6 +54,10 @@ async def servers(fixture: WindowFixture) -> QWidget:
     dialog = await _page(fixture, "tools", McpServerRowView)
     press(dialog, tr("Add server…"))
     return dialog
+
+
+async def local_models(fixture: WindowFixture) -> QWidget:
+    return await _page(fixture, "local_models", LocalModelRowView)
 
 
 async def skills(fixture: WindowFixture) -> QWidget:

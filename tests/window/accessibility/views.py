@@ -262,6 +262,7 @@ VIEWS = (
     View("settings: a personality's form", settings_views.personality),
     View("settings: a rule and its form", settings_views.rules),
     View("settings: an MCP server and its form", settings_views.servers),
+    View("settings: models on this machine", settings_views.local_models),
     View("settings: a skill and its form", settings_views.skills),
     View("settings: licences", settings_views.licences),
     View(

@@ -49,7 +49,7 @@ def _lines(model: LocalModel, style: Style, width: int) -> list[str]:
     name = style.bold(plain(model.id.removeprefix(_PREFIX)))
     mark = f" {style.green(tr('recommended for this machine'))}" if model.recommended else ""
     state = plain(state_text(model))
-    texts = [model.good_for, facts_text(model)]
+    texts = [tr(model.good_for) if model.good_for else "", facts_text(model)]
     return [
         f"{name}{mark}{f'  {style.dim(state)}' if state else ''}",
         *(f"  {style.dim(wrapped(plain(text), width - 2))}" for text in texts if text),

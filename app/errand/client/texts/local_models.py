@@ -41,6 +41,8 @@ def state_text(model: LocalModel) -> str:
         case "failed":
             return f"{model.problem} {model.advice}"
         case "available":
+            if model.received_bytes == model.size_bytes:
+                return tr("llama.cpp's server is missing")
             if model.received_bytes:
                 return tr("{received} of {size} are there").format(
                     received=file_size(model.received_bytes), size=file_size(model.size_bytes)

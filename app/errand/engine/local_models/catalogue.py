@@ -6,6 +6,8 @@ checksums are those that the hub gives for the revision (its LFS object id).
 
 from dataclasses import dataclass
 
+from errand.text.translation import marked
+
 _APACHE = "Apache-2.0"
 
 
@@ -36,7 +38,7 @@ CATALOGUE = (
     CatalogueModel(
         "qwen2.5-coder-0.5b",
         "Qwen2.5-Coder 0.5B",
-        "Tries things out on a small machine: one short step at a time.",
+        marked("Tries things out on a small machine: one short step at a time."),
         _APACHE,
         "Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF",
         "bf1da6ca8f02b444067db175f02a14e74f49c5c0",
@@ -51,7 +53,7 @@ CATALOGUE = (
     CatalogueModel(
         "qwen2.5-coder-1.5b",
         "Qwen2.5-Coder 1.5B",
-        "Simple tasks with files and commands, without a graphics card.",
+        marked("Simple tasks with files and commands, without a graphics card."),
         _APACHE,
         "Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF",
         "f86cb2c1fa58255f8052cc32aeede1b7482d4361",
@@ -66,7 +68,7 @@ CATALOGUE = (
     CatalogueModel(
         "qwen3-4b-2507",
         "Qwen3 4B Instruct 2507",
-        "Tasks of several steps; follows instructions well for its size.",
+        marked("Tasks of several steps; follows instructions well for its size."),
         _APACHE,
         "bartowski/Qwen_Qwen3-4B-Instruct-2507-GGUF",
         "ae44f08e1392f39c0e474af10c3ff8355c8b6688",
@@ -81,7 +83,7 @@ CATALOGUE = (
     CatalogueModel(
         "qwen2.5-coder-7b",
         "Qwen2.5-Coder 7B",
-        "Writes and changes code in a few files.",
+        marked("Writes and changes code in a few files."),
         _APACHE,
         "Qwen/Qwen2.5-Coder-7B-Instruct-GGUF",
         "13fb94bfda8c8cf22497dc57b78f391a9acb426a",
@@ -96,7 +98,7 @@ CATALOGUE = (
     CatalogueModel(
         "qwen3-8b",
         "Qwen3 8B",
-        "Thinks before it acts; needs a graphics card or patience.",
+        marked("Thinks before it acts; needs a graphics card or patience."),
         _APACHE,
         "Qwen/Qwen3-8B-GGUF",
         "7c41481f57cb95916b40956ab2f0b139b296d974",
@@ -111,7 +113,7 @@ CATALOGUE = (
     CatalogueModel(
         "qwen3-coder-30b-a3b",
         "Qwen3-Coder 30B-A3B",
-        "Made for agents that program; fast for its size, if the memory is there.",
+        marked("Made for agents that program; fast for its size, if the memory is there."),
         _APACHE,
         "unsloth/Qwen3-Coder-30B-A3B-Instruct-GGUF",
         "b17cb02dd882d5b6ab62fc777ad2995f19668350",

@@ -78,7 +78,7 @@ class LocalModels:
         background: Background,
         *,
         home: Path,
-        catalogue: tuple[CatalogueModel, ...] = CATALOGUE,
+        catalogue: tuple[CatalogueModel, ...] | None = None,
         machine: Callable[[], Machine] = this_machine,
     ) -> None:
         self._folder = paths.local_models
@@ -86,7 +86,7 @@ class LocalModels:
         self._publish = publish
         self._background = background
         self._home = home
-        self._catalogue = catalogue
+        self._catalogue = CATALOGUE if catalogue is None else catalogue
         self._look_at_machine = machine
         self._machine = Machine(0, 1, has_gpu=False)
         self._program_path: Path | None = None
@@ -321,7 +321,7 @@ class LocalModels:
         estimated = self._machine.tokens_per_second(entry.size_bytes * entry.active_share)
         model, found_file = entry.catalogue, entry.found_file
         state = self._state(entry, download)
-        received = entry.size_bytes if state == "installed" else received_bytes(entry.path) if model else 0
+        received = entry.size_bytes if entry.name in self._installed else received_bytes(entry.path)
         return LocalModel(
             id=f"{_PROVIDER}{entry.name}",
             title=model.title if model is not None else (found_file.facts.name if found_file else "") or entry.name,
@@ -346,7 +346,7 @@ class LocalModels:
     def _state(self, entry: _Entry, download: _Download | None) -> LocalModelState:
         if download is not None:
             return download.state
-        return "installed" if entry.name in self._installed else "available"
+        return "installed" if entry.name in self._installed and self._program_path is not None else "available"
 
     def _changed(self, name: str) -> None:
         if (entry := self._entries.get(name)) is not None:

@@ -55,7 +55,9 @@ class LocalModelStore(QObject):
 
     def apply(self, event: LocalModelUpdate) -> None:
         """Apply an event from the engine."""
-        if self.listing is None:
+        if self.listing is None:  # not shown yet; a terminal may have installed one
+            if event.model.state in ("available", "installed"):
+                self.available_changed.emit()
             return
         before = {model.id: model for model in self.models}
         models = {**before, event.model.id: event.model}

@@ -15,6 +15,7 @@ from errand.window.stores.window_state import WindowStateStore
 from errand.window.theme.theme import Theme
 from errand.window.views.conversation.welcome import FoldersView, WelcomeView
 from errand.window.views.settings.dialog import SettingsDialog
+from errand.window.views.settings.local_models_page import LocalModelsPageView
 from errand.window.views.settings.providers.form import ProviderFormCard
 from errand.window.views.shell.main_window import MainWindow
 from tests.support.model_server import ModelServer
@@ -71,6 +72,13 @@ async def test_one_click_opens_the_form_of_a_provider(window: MainWindow) -> Non
     press(welcome, "Set up your own model")
     (settings,) = (widget for widget in QApplication.topLevelWidgets() if isinstance(widget, SettingsDialog))
     await until(lambda: any(form.isVisible() for form in settings.findChildren(ProviderFormCard)))
+
+
+async def test_one_click_opens_the_models_that_run_here(window: MainWindow) -> None:
+    welcome = await empty(window)
+    press(welcome, "Run a model here")
+    (settings,) = (widget for widget in QApplication.topLevelWidgets() if isinstance(widget, SettingsDialog))
+    await until(lambda: any(page.isVisible() for page in settings.findChildren(LocalModelsPageView)))
 
 
 async def test_the_tour_is_the_first_thing_to_do_until_it_was_played(

@@ -40,11 +40,12 @@ _DROP_NEW = tr("Drop files and pictures to attach them, or a folder to work in")
 class ConversationView(QWidget):
     """Shows a conversation store; user actions become intents of the store.
 
-    `setup_requested` asks for the form of a model provider.
+    `setup_requested` asks for the form of a model provider, `local_model_requested` for the models that run here.
     """
 
     tour_requested = Signal()
     setup_requested = Signal()
+    local_model_requested = Signal()
     draft_changed = Signal(str)
     options_changed = Signal(object)
 
@@ -102,6 +103,7 @@ class ConversationView(QWidget):
             self._welcome = welcome = WelcomeView(self._welcome_store, self._models, self._theme)
             welcome.tour_requested.connect(self.tour_requested)
             welcome.setup_requested.connect(self.setup_requested)
+            welcome.local_model_requested.connect(self.local_model_requested)
             welcome.browse_requested.connect(self.input_panel.task_options.choose_folder)
             welcome.folder_chosen.connect(self._on_folder_chosen)
             self._stack.addWidget(welcome)
@@ -174,6 +176,7 @@ class ConversationView(QWidget):
         self.composer.edit_last_requested.connect(store.branches.edit_last)
         self.composer.edited.connect(self.draft_changed)
         self.task_notices.setup_requested.connect(self.setup_requested)
+        self.task_notices.local_model_requested.connect(self.local_model_requested)
         self._welcome_store.changed.connect(self._show_folders)
         self.input_panel.task_options.folder_changed.connect(self._show_folders)
         self.input_panel.sent.connect(self._on_sent)

@@ -18,12 +18,13 @@ _SET_UP, _START_IN_FOLDER = tr("Set up your own model"), tr("Start in a folderâ€
 class TaskNotices(QObject):
     """Emits what their buttons ask for.
 
-    `resume_requested` gives a task, `setup_requested` asks for the form of a model provider, `folder_task_requested`
-    for a new task in a folder.
+    `resume_requested` gives a task, `setup_requested` asks for the form of a model provider, `local_model_requested`
+    for the models that run on this machine, `folder_task_requested` for a new task in a folder.
     """
 
     resume_requested = Signal(str)
     setup_requested = Signal()
+    local_model_requested = Signal()
     folder_task_requested = Signal()
 
     def __init__(self, store: ConversationStore, models: ModelStore, input_panel: InputPanelView) -> None:
@@ -72,7 +73,7 @@ class TaskNotices(QObject):
             self.forget_missing_model()
 
     def _on_model_missing(self) -> None:
-        self._notices.put("no_model", Notice(_NO_MODEL, "waiting", (tr("Set up a model"),)))
+        self._notices.put("no_model", Notice(_NO_MODEL, "waiting", (tr("Set up a model"), tr("Run one here"))))
 
     def _on_sent(self) -> None:
         self.forget_missing_model()
@@ -84,6 +85,8 @@ class TaskNotices(QObject):
                 if self._store.task is not None:
                     self.resume_requested.emit(self._store.task.id)
                     self._composer.setFocus()
+            case "no_model" if number == 1:
+                self.local_model_requested.emit()
             case "no_model":
                 self.setup_requested.emit()
             case "tour" if self._models.is_empty and number == 0:

@@ -23,7 +23,7 @@ _TEXT = tr(
     "You can start other tasks in the meantime."
 )
 _NO_MODEL_TITLE = tr("Set up a model to start")
-_NO_MODEL_TEXT = tr("Use your own API key, or a local server such as Ollama.")
+_NO_MODEL_TEXT = tr("Run a model on this machine, or use your own API key or a local server such as Ollama.")
 _TOUR_TEXT = tr("Or play the tour: three tasks with scripted replies and real tools. Nothing leaves this machine.")
 
 _ICON, _WIDTH = 32, 400
@@ -35,6 +35,7 @@ class WelcomeView(QWidget):
 
     tour_requested = Signal()
     setup_requested = Signal()
+    local_model_requested = Signal()
     browse_requested = Signal()
     folder_chosen = Signal(str)
 
@@ -49,11 +50,13 @@ class WelcomeView(QWidget):
         self._text = TextLabel(theme, tone="muted", wrap=True)
         self._text.setAlignment(Qt.AlignmentFlag.AlignHCenter)
         self.set_up = push_button(tr("Set up your own model"), "primary")
+        self.run_here = push_button(tr("Run a model here"))
         self.tour = push_button(tr("Play the tour"))
         self._buttons = QWidget()
         self.folders = FoldersView(store, theme)
         self._lay_out()
         self.set_up.clicked.connect(self.setup_requested)
+        self.run_here.clicked.connect(self.local_model_requested)
         self.tour.clicked.connect(self.tour_requested)
         self.folders.chosen.connect(self.folder_chosen)
         self.folders.browse.clicked.connect(self.browse_requested)
@@ -75,7 +78,7 @@ class WelcomeView(QWidget):
 
     def _lay_out(self) -> None:
         tokens = self._theme.tokens
-        set_hbox(self._buttons, self.tour, self.set_up, spacing=tokens.space_close)
+        set_hbox(self._buttons, self.tour, self.run_here, self.set_up, spacing=tokens.space_close)
         inside = QWidget()
         set_style(inside, "look", "page")
         column = QVBoxLayout(inside)

@@ -3,7 +3,7 @@
 from functools import partial
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QFileDialog, QProgressBar, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFileDialog, QVBoxLayout, QWidget
 
 from errand.client.number_format import file_size
 from errand.client.safe_text import escape_hidden_line, plain
@@ -19,35 +19,13 @@ from errand.window.widgets.containers import hairline, vertical_scroll_area
 from errand.window.widgets.forms.form import form
 from errand.window.widgets.labels import TextLabel
 from errand.window.widgets.list_column import ListColumn
+from errand.window.widgets.progress import ProgressView
 
 _LEFT_OUT = tr(
     "Conversations in these folders and their subfolders are left out of memory. To leave out a "
     "single conversation, use its menu in the list."
 )
 _CLEAN_UP = tr("Memory is built from your conversations. Nothing here changes them.")
-_SCALE = 1000  # steps of a progress bar
-
-
-class ProgressView(QWidget):
-    """A text, and below it a bar; hidden without progress."""
-
-    def __init__(self, theme: Theme, name: str) -> None:
-        super().__init__()
-        self._text = TextLabel(theme, tone="muted")
-        self._bar = QProgressBar()
-        self._bar.setRange(0, _SCALE)
-        self._bar.setTextVisible(False)
-        self._bar.setAccessibleName(name)
-        set_vbox(self, self._text, self._bar, spacing=theme.tokens.space_tight)
-        self.hide()
-
-    def show_progress(self, text: str, done: int, total: int) -> None:
-        """`total` 0 means that it is not known yet."""
-        self._text.setText(text)
-        self._bar.setAccessibleDescription(text)
-        self._bar.setRange(0, _SCALE if total else 0)
-        self._bar.setValue(round(_SCALE * min(done, total) / total) if total else 0)
-        self.show()
 
 
 class ModelView(QWidget):

@@ -32,6 +32,7 @@ _LICENCES = tr("Apache-2.0. Icons by Lucide (ISC). Qt by The Qt Company (LGPL-3.
 PageName = Literal[
     "general",
     "providers",
+    "local_models",
     "personalities",
     "permissions",
     "tools",
@@ -44,6 +45,7 @@ PageName = Literal[
 _PAGES: tuple[tuple[PageName, str, str], ...] = (
     ("general", tr("General"), "sliders-horizontal"),
     ("providers", tr("Models and keys"), "key-round"),
+    ("local_models", tr("Local models"), "download"),
     ("personalities", tr("Personalities"), "users"),
     ("permissions", tr("Permissions"), "shield-question-mark"),
     ("tools", tr("Tools"), "wrench"),
@@ -183,7 +185,12 @@ class SettingsDialog(QDialog):
             case "providers":
                 page = _providers_page()(theme, calls)
                 page.models_changed.connect(self.models_changed)
+                page.local_models_requested.connect(partial(self.open_page, "local_models"))
                 return page
+            case "local_models":
+                from errand.window.views.settings.local_models_page import LocalModelsPageView
+
+                return LocalModelsPageView(theme, stores.local_models)
             case "personalities":
                 from errand.window.views.settings.personalities_page import PersonalitiesPageView
 

@@ -232,6 +232,11 @@ ACTIONS = (
         run=lambda window: window.dialogs.settings.open_page("providers"),
     ),
     WindowAction(
+        "settings_local_models",
+        tr("Settings: models on this machine"),
+        run=lambda window: window.dialogs.settings.open_page("local_models"),
+    ),
+    WindowAction(
         "settings_personalities",
         tr("Settings: personalities"),
         run=lambda window: window.dialogs.settings.open_page("personalities"),

@@ -192,11 +192,13 @@ class MainWindow(QMainWindow):
         self._factory.forget_requested.connect(self.dialogs.open_forget)
         self._factory.tour_requested.connect(self.tour.play)
         self._factory.setup_requested.connect(lambda: self.dialogs.settings.add_provider())
+        self._factory.local_model_requested.connect(lambda: self.dialogs.settings.open_page("local_models"))
         self._factory.folder_task_requested.connect(self._on_folder_task_requested)
         self.tour.started.connect(self._factory.services.welcome.set_toured)
         models = self._factory.services.models
         self.dialogs.settings_closed.connect(models.reload)
         self.dialogs.models_changed.connect(models.load)
+        stores.local_models.available_changed.connect(models.load)
         self.dialogs.settings_closed.connect(self.stores.sandbox.reload)
         self.dialogs.source_requested.connect(self.conversations.open_at)
         self.conversations.active_changed.connect(self._on_active_changed)

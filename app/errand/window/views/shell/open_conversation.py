@@ -174,6 +174,7 @@ class OpenConversationFactory(QObject):
 
     tour_requested = Signal()
     setup_requested = Signal()
+    local_model_requested = Signal()
     folder_task_requested = Signal()
     providers_requested = Signal()
     resume_requested = Signal(str)
@@ -216,6 +217,7 @@ class OpenConversationFactory(QObject):
         view.options_changed.connect(self.state.set_options)
         view.tour_requested.connect(self.tour_requested)
         view.setup_requested.connect(self.setup_requested)
+        view.local_model_requested.connect(self.local_model_requested)
         view.task_notices.folder_task_requested.connect(self.folder_task_requested)
         view.input_panel.task_options.providers_requested.connect(self.providers_requested)
         view.task_notices.resume_requested.connect(self.resume_requested)

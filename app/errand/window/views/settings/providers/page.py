@@ -34,8 +34,8 @@ _TEXT = tr(
     "API keys are stored in the system keyring, or in an encrypted file if there is none. They are never shown again."
 )
 _EMPTY = tr(
-    "No provider set up yet. Add one with its API key, or start Ollama, LM Studio, llama.cpp or vLLM "
-    "on this computer: they're found automatically."
+    "No provider set up yet. Add one with its API key, run a model on this machine, or start Ollama, LM Studio, "
+    "llama.cpp or vLLM on this computer: they're found automatically."
 )
 # Its address comes with a task from the terminal; the window adds such servers under a name.
 _GIVEN_WITH_A_TASK = "openai_compatible"
@@ -54,9 +54,13 @@ class ListedProvider:
 
 
 class ProvidersPageView(SettingsPageView):
-    """Emits `models_changed` when other models can be chosen."""
+    """Emits `models_changed` when other models can be chosen.
+
+    `local_models_requested` asks for the page of models that run on this machine.
+    """
 
     models_changed = Signal()
+    local_models_requested = Signal()
 
     def __init__(self, theme: Theme, calls: EngineCalls) -> None:
         super().__init__(theme, tr("Models and keys"), _TEXT)
@@ -72,7 +76,8 @@ class ProvidersPageView(SettingsPageView):
         self._refresh_button = push_button(_REFRESH)
         set_tool_tip(self._refresh_button, tr("Find local servers and update each provider's models"))
         self._buttons = QWidget()
-        set_hbox(self._buttons, self._add, self._refresh_button, STRETCH)
+        self._run_here = push_button(tr("Run a model on this machine…"))
+        set_hbox(self._buttons, self._add, self._run_here, self._refresh_button, STRETCH)
         self.top.addWidget(self._buttons)
         self.top.addWidget(self._form)
         self._add.clicked.connect(self.add_provider)
@@ -82,6 +87,7 @@ class ProvidersPageView(SettingsPageView):
         self._models.listed.connect(self._on_models_listed)
         self._models.form_opened.connect(self.bring_into_view)
         self._models.failed.connect(self.show_failure)
+        self._run_here.clicked.connect(self.local_models_requested)
         self._refresh_button.clicked.connect(self._on_refresh_clicked)
 
     def load(self) -> None:
