@@ -24,17 +24,17 @@ class ServerStartError(Exception):
 async def llama_server(program: Path, weights: Path, log: Path) -> AsyncGenerator[str]:
     """Start the server with one slot and all processors; gives its base URL when the model is loaded.
 
-    `program` is an absolute path.
+    `program` is an absolute path. The model has the name of its file, without the end.
     """
     port = _free_port()
     arguments = ("-m", weights, "--host", "127.0.0.1", "--port", port, "--jinja", "-np", 1, "-c", _CONTEXT_TOKENS)
-    threads = ("-t", os.cpu_count() or 2)
+    more = ("-t", os.cpu_count() or 2, "--alias", weights.stem)
     libraries = os.environ | {"LD_LIBRARY_PATH": str(program.parent.absolute())}
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("wb") as output:
         process = await asyncio.create_subprocess_exec(
             program,
-            *map(str, (*arguments, *threads)),
+            *map(str, (*arguments, *more)),
             stdin=DEVNULL,
             stdout=output,
             stderr=STDOUT,
