@@ -59,8 +59,9 @@ class Model(Wire, frozen=True, kw_only=True):
 
     `tools`, `images` and `thinking` say whether it calls tools, accepts pictures, and supports a thinking level.
     `for_chat` is false for models whose name says that they do something else, such as embeddings. `own`: the person
-    described it with `model/save`, with `name` if it has one of its own. `shown` is false for models that the person
-    chose not to be offered.
+    described it with `model/save`. `name` is shown in place of the one in the id, if it is not empty: given by the
+    person, or short for a file. `shown` is false for models that the person chose not to be offered. `loaded` says
+    whether a server that people run holds it in memory, `parameters` how many billions of parameters it has.
     """
 
     id: str
@@ -75,6 +76,8 @@ class Model(Wire, frozen=True, kw_only=True):
     name: str = ""
     own: bool = False
     shown: bool = True
+    loaded: bool | None = None
+    parameters: float | None = None
 
 
 class Provider(Wire, frozen=True, kw_only=True):
@@ -82,7 +85,8 @@ class Provider(Wire, frozen=True, kw_only=True):
 
     `listed_at` is the time its model list was last fetched, null for never; `list_error` is the reason the last
     fetch failed. `in_the_clear`: traffic to `api_base`, a key included, is not encrypted. `own` is a server that the
-    person added: `model_server/save` changes it. `kind` is what it was added as, else its `name`.
+    person added: `model_server/save` changes it. `kind` is what it was added as, else its `name`. `loading`: it
+    answers, and refuses requests until it has loaded its model.
     """
 
     name: str
@@ -97,10 +101,14 @@ class Provider(Wire, frozen=True, kw_only=True):
     in_the_clear: bool = False
     own: bool = False
     kind: str = ""
+    loading: bool = False
 
 
 class ModelListParams(Wire, frozen=True, kw_only=True):
-    """`refresh` searches for local servers again, `fetch` also asks each provider with a key for its model list."""
+    """Local servers are asked each time, with `refresh` all that people added too.
+
+    `fetch` also asks each provider with a key for its model list.
+    """
 
     refresh: bool = False
     fetch: bool = False

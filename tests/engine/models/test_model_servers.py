@@ -8,10 +8,13 @@ from pathlib import Path
 import pytest
 
 from errand.engine.core.secrets import KeyStore
+from errand.engine.core.settings import ModelServer as AddedServer
+from errand.engine.core.settings import SettingValues
 from errand.engine.models.catalog import model_facts
-from errand.engine.models.catalog.served_models import ServedModel, ServerStatus, server_label, short_name
+from errand.engine.models.catalog.served_models import ServedModel, ServerStatus, server_label
 from errand.engine.models.router import ModelRouter
 from errand.protocol.base import JsonObject
+from errand.protocol.settings import Model
 from tests.support.local_servers import llama_cpp, lm_studio, loading_llama_cpp, ollama, vllm
 from tests.support.model_server import ModelServer, Page
 from tests.support.provider_servers import NO_LOCAL_SERVERS
@@ -169,21 +172,48 @@ async def test_side_fields_of_other_types_do_not_hide_a_model(tmp_path: Path) ->
     assert served == replace(ServedModel("odd.gguf", "llama_cpp"), is_loaded=True)
 
 
-@pytest.mark.parametrize(
-    ("name", "short"),
-    [
-        ("/models/qwen2.5-coder-1.5b.gguf", "qwen2.5-coder-1.5b"),
-        ("C:\\models\\gemma.GGUF", "gemma"),
-        ("qwen-00001-of-00003.gguf", "qwen"),
-        ("Qwen/Qwen2.5-7B-Instruct", "Qwen/Qwen2.5-7B-Instruct"),
-        ("qwen3:8b", "qwen3:8b"),
-        (".gguf", ".gguf"),
-    ],
-)
-def test_a_file_is_shown_by_the_name_of_its_model(name: str, short: str) -> None:
-    assert short_name(name) == short
-
-
 def test_a_server_is_named_by_its_port_here_and_by_its_host_elsewhere() -> None:
     assert server_label("llama_cpp", "http://127.0.0.1:8080/v1") == "llama.cpp at :8080"
     assert server_label("ollama", "http://10.0.0.5:11434/v1") == "Ollama at 10.0.0.5:11434"
+
+
+async def test_servers_of_ones_own_machines_cost_nothing_and_files_have_short_names(tmp_path: Path) -> None:
+    async with asked(tmp_path, llama_cpp("/models/qwen2.5-coder-1.5b.gguf"), "LLAMA_CPP_API_BASE") as (models, server):
+        listed = await models.available.list(refresh=False)
+        await models.servers.status("openai_compatible/any", server.url)
+        assert models.has_price("openai_compatible//models/qwen2.5-coder-1.5b.gguf")
+    (model,) = (model for model in listed.models if model.provider == "llama_cpp")
+    assert model == Model(
+        id="llama_cpp//models/qwen2.5-coder-1.5b.gguf",
+        provider="llama_cpp",
+        name="qwen2.5-coder-1.5b",
+        context_tokens=4096,
+        input_price=0.0,
+        output_price=0.0,
+        tools=True,
+        images=False,
+        thinking=False,
+        loaded=True,
+        parameters=1.777,
+    )
+
+
+async def test_a_server_that_may_be_a_gateway_has_no_price(tmp_path: Path) -> None:
+    async with asked(tmp_path, {}) as (models, server):
+        await models.servers.status("openai_compatible/test-model", server.url)
+        assert not models.has_price("openai_compatible/test-model")
+
+
+async def test_an_added_server_is_asked_too_and_its_newest_model_is_the_default(tmp_path: Path) -> None:
+    async with ModelServer(pages=llama_cpp("first.gguf")) as server:
+        own = AddedServer(id="mine", name="Mine", address=server.url)
+        keys = KeyStore(tmp_path / "keys", NO_LOCAL_SERVERS, lambda: None)
+        models = ModelRouter(keys, tmp_path, settings=lambda: SettingValues(model_servers=(own,)))
+        assert await models.available.default_model() == "mine/first.gguf"
+        server.pages.update(llama_cpp("second.gguf"))
+        assert await models.available.default_model() == "mine/second.gguf"
+        listed = await models.available.list(refresh=False)
+        await models.close()
+    assert [(model.id, model.input_price) for model in listed.models if model.provider == "mine"] == [
+        ("mine/second.gguf", 0.0)
+    ]

@@ -196,6 +196,8 @@ def format_models(found: ModelListResult, style: Style) -> list[str]:
 
 
 def _source(provider: Provider) -> str:
+    if provider.loading:
+        return tr("at {api_base}, is loading its model").format(api_base=plain(provider.api_base))
     if provider.local:
         return tr("answers at {api_base}").format(api_base=plain(provider.api_base))
     if provider.own:
@@ -227,7 +229,8 @@ def _row(model: Model, style: Style) -> str:
     can = [
         word for word, has in (("tools", model.tools), ("images", model.images), ("thinking", model.thinking)) if has
     ]
-    return f"  {plain(model.id):<44} {style.dim(style.join(size, price, ' '.join(can)))}".rstrip()
+    state = "" if model.loaded is None else tr("loaded") if model.loaded else tr("not loaded")
+    return f"  {plain(model.id):<44} {style.dim(style.join(size, price, ' '.join(can), state))}".rstrip()
 
 
 async def add_server(options: ModelsOptions, paths: Paths, output: CommandOutput) -> int:

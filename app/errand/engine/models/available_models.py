@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from errand.engine.core.addresses import display_address, is_in_the_clear
+from errand.engine.core.addresses import display_address, is_in_the_clear, is_local_address
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.errors import ConfigurationError, EngineError
 from errand.engine.core.messages import AssistantMessage, user_text
@@ -27,6 +27,7 @@ from errand.engine.models.model_servers import ModelServers
 from errand.engine.models.recovery.retry import RetryPolicy
 from errand.protocol import settings as wire
 from errand.protocol.settings import ModelTestResult
+from errand.text.model_names import short_model_name
 
 TEST_TIMEOUT_S = 20.0
 # Some models think before they answer, which counts towards this limit.
@@ -131,13 +132,15 @@ class AvailableModels:
         listing = self._model_facts.listings.of("proxy")
         if listing is not None and listing.models and self._factory.base_url(self._providers.of("proxy/any")):
             return f"proxy/{listing.models[0].name}"
+        await self._find_local_servers()
         for own in self._providers.own():
             if own.default_model and await self._key(own):
                 return f"{own.name}/{own.default_model}"
-            listing = self._model_facts.listings.of(own.name)
-            if listing is not None and listing.models:
+            server, listing = self._server(own.name), self._model_facts.listings.of(own.name)
+            if server is not None and server.models:
+                return f"{own.name}/{server.models[0]}"
+            if server is None and listing is not None and listing.models:
                 return f"{own.name}/{listing.models[0].name}"
-        await self._find_local_servers()
         for server in self._servers:
             if server.models:
                 return f"{server.provider.name}/{server.models[0]}"
@@ -219,10 +222,11 @@ class AvailableModels:
                 self.store_answer(row.name, answer)
 
     async def _find_local_servers(self) -> None:
-        rows = [row for row in PROVIDERS if row.is_local]
+        own = (row for row in self._providers.own() if is_local_address(row.base_url))
+        rows = [*own, *(row for row in PROVIDERS if row.is_local)]
         statuses = await asyncio.gather(*(self._model_servers.ask(row) for row in rows))
         self._servers = tuple(
-            _LocalServer(row, self._factory.base_url(row), status)
+            _LocalServer(row, row.base_url if row.own else self._factory.base_url(row), status)
             for row, status in zip(rows, statuses, strict=True)
             if status is not None
         )
@@ -275,6 +279,7 @@ class AvailableModels:
             in_the_clear=is_in_the_clear(base),
             own=provider.own,
             kind=self._providers.kind_of(provider),
+            loading=server is not None and server.status.is_loading,
         )
 
     def _is_ready(self, provider: Provider, key: Key | None) -> bool:
@@ -288,13 +293,19 @@ class AvailableModels:
     def _describe_model(self, provider: str, name: str) -> wire.Model:
         model_id = f"{provider}/{name}"
         own, chosen = self._model_facts.own(model_id), self._settings().chosen_models.get(provider)
+        server = self._server(provider)
+        served = server.status.find(name) if server is not None else None
         plain = wire.Model(
             id=model_id,
             provider=provider,
-            name=own.name if own is not None else "",
+            name=own.name if own is not None else _short_name(name, server),
             own=own is not None,
             shown=own is not None or chosen is None or name in chosen,
             for_chat=is_for_chat(name),
+            loaded=served.is_loaded if served is not None else None,
+            parameters=served.parameters if served is not None else None,
+            thinking=served.thinks if served is not None else None,
+            context_tokens=served.trained_tokens if served is not None else None,
         )
         if provider == LOCAL:
             context_tokens = self._local.context_tokens(name)
@@ -303,13 +314,19 @@ class AvailableModels:
         return plain if facts is None else _with_facts(plain, facts)
 
 
+def _short_name(name: str, server: _LocalServer | None) -> str:
+    """Return the name to show for a server's file; empty if that is the name in the id."""
+    short = short_model_name(name) if server is not None else name
+    return "" if short == name else short
+
+
 def _with_facts(model: wire.Model, facts: model_facts.ModelFacts) -> wire.Model:
     return msgspec.structs.replace(
         model,
-        context_tokens=facts.context_tokens,
+        context_tokens=facts.context_tokens or model.context_tokens,
         input_price=None if facts.prices.input is None else facts.prices.input * _MILLION,
         output_price=None if facts.prices.output is None else facts.prices.output * _MILLION,
         tools=facts.calls_tools,
         images=facts.sees,
-        thinking=facts.thinks,
+        thinking=model.thinking if facts.thinks is None else facts.thinks,
     )

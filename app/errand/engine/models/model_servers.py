@@ -24,6 +24,8 @@ from errand.engine.models.factory import ModelFactory
 _REQUEST_AGE_S = 2.0
 # Servers elsewhere do not change from one request to the next.
 _REMOTE_AGE_S = 60.0
+# What runs on one's own machines costs nothing, unless it may be a gateway to others.
+_FREE, _UNKNOWN = model_facts.Prices(0.0, 0.0), model_facts.Prices()
 _CHAT_PATH = "/chat/completions"
 
 
@@ -65,8 +67,9 @@ class ModelServers:
         max_age_s = max_age_s if is_local_address(base) or provider.is_local else max(max_age_s, _REMOTE_AGE_S)
         status = await self._statuses.ask(self._factory.connections, address, max_age_s, wanted)
         if status is not None:
+            prices = _FREE if status.kind != "other" and is_local_address(base) else _UNKNOWN
             model_facts.register_served(
-                {f"{provider.name}/{model.name}": _facts(model) for model in status.models if status.is_described}
+                {f"{provider.name}/{model.name}": _facts(model, prices) for model in status.models}
             )
         return status
 
@@ -116,6 +119,6 @@ def _kind(provider: Provider) -> ServerKind:
             return "other"
 
 
-def _facts(model: ServedModel) -> model_facts.ModelFacts:
+def _facts(model: ServedModel, prices: model_facts.Prices) -> model_facts.ModelFacts:
     facts = model_facts.parse_facts(model.context_tokens, None, None, model.calls_tools, model.sees, None)
-    return replace(facts, thinks=model.thinks)
+    return replace(facts, thinks=model.thinks, prices=prices)

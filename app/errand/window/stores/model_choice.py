@@ -7,6 +7,7 @@ from typing import Literal
 
 from errand.client.number_format import dollars
 from errand.protocol.settings import Model
+from errand.text.model_names import short_model_name
 from errand.text.translation import tr, trn
 
 # A version's date at the end of a name: -20250929, -2024-08-06, -0613, -05-20.
@@ -35,8 +36,8 @@ class ModelLine:
 
 
 def model_name(model_id: str) -> str:
-    """Return the name without the provider."""
-    return model_id.removeprefix(_TEXT_TOOLS).partition("/")[2] or model_id
+    """Return the name without the provider, of a file without its path."""
+    return short_model_name(model_id.removeprefix(_TEXT_TOOLS).partition("/")[2]) or model_id
 
 
 def shown_name(model: Model) -> str:
@@ -69,6 +70,11 @@ def abilities_text(model: Model) -> str:
     """Return the abilities of the model, for a tool tip and a screen reader."""
     can = ((tr("tools"), model.tools), (tr("pictures"), model.images), (tr("thinking"), model.thinking))
     return ", ".join(word for word, has in can if has)
+
+
+def loaded_text(model: Model) -> str:
+    """Return whether a server that people run has loaded the model; empty if that is not known."""
+    return "" if model.loaded is None else tr("loaded") if model.loaded else tr("not loaded")
 
 
 class ModelChoice:

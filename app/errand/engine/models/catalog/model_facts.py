@@ -193,7 +193,7 @@ def _served_or_listed(bare: str) -> ModelFacts | None:
     return replace(
         served,
         context_tokens=served.context_tokens or listed.context_tokens,
-        prices=listed.prices,
+        prices=served.prices.with_defaults(listed.prices),
         calls_tools=listed.calls_tools if served.calls_tools is None else served.calls_tools,
         sees=listed.sees if served.sees is None else served.sees,
     )

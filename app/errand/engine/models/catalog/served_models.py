@@ -137,15 +137,6 @@ def server_label(kind: ServerKind, base_url: str) -> str:
     return f"{_TITLES[kind]} at {f':{parts.port}' if is_here and parts.port else parts.netloc}"
 
 
-def short_name(name: str) -> str:
-    """Return a model's name for people: of the path of a file only the name, without `.gguf`."""
-    is_path = name.startswith(("/", "./", "~", "\\")) or name[1:3] in (":\\", ":/")
-    if not is_path and not name.lower().endswith(".gguf"):
-        return name
-    base = re.split(r"[/\\]", name.rstrip("/\\"))[-1]
-    return re.sub(r"(-\d{5}-of-\d{5})?\.gguf$", "", base, flags=re.IGNORECASE) or name
-
-
 class ServerStatuses:
     """The newest answer of each server, and asking for a new one."""
 

@@ -228,6 +228,7 @@ class InputPanelView(QWidget):
         store.approve_changed.connect(self._show_approve)
         self.task_options.add_agent_requested.connect(self.agents.add_agent)
         self.task_options.model_chosen.connect(self._models.add_recent)
+        self.task_options.models_requested.connect(self._models.load)
         self.task_options.favourite_changed.connect(self._models.set_favourite)
 
     def _show_status(self) -> None:

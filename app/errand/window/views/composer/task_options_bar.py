@@ -36,6 +36,8 @@ class TaskOptionsView(QWidget):
     changed = Signal()
     folder_changed = Signal()
     providers_requested = Signal()
+    models_requested = Signal()
+    _defaults_changed = Signal(object)
     ask_models_requested = Signal()
     add_agent_requested = Signal()
     model_chosen = Signal(str)
@@ -96,6 +98,7 @@ class TaskOptionsView(QWidget):
         """Set the available choices."""
         if defaults != self._defaults:
             self._defaults = defaults
+            self._defaults_changed.emit(defaults)
             if self._followed is not None and self.options == self._untouched:
                 self._copy_options_of(self._followed)
             self._show()
@@ -142,7 +145,8 @@ class TaskOptionsView(QWidget):
         )
 
     def pick_model(self) -> None:
-        """Open the model picker."""
+        """Open the model picker. Model servers come and go, so the models are asked for again."""
+        self.models_requested.emit()
         if not self._defaults.models:
             self.providers_requested.emit()
             return
@@ -150,6 +154,7 @@ class TaskOptionsView(QWidget):
 
         picker = ModelPicker(self._theme, self._defaults, self.model, self)
         picker.chosen.connect(self._on_model_chosen)
+        self._defaults_changed.connect(picker.show_models)
         picker.favourite_changed.connect(self.favourite_changed)
         picker.providers_requested.connect(self.providers_requested)
         picker.open_beside(self.model_button)

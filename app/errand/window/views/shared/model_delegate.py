@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem,
 
 from errand.protocol.settings import Model
 from errand.text.translation import tr
-from errand.window.stores.model_choice import ModelLine, context_text, price_text
+from errand.window.stores.model_choice import ModelLine, context_text, loaded_text, price_text
 from errand.window.theme.style import paint_rounded
 from errand.window.theme.theme import Theme
 
@@ -106,7 +106,7 @@ class ModelDelegate(QStyledItemDelegate):
         self._draw(painter, text_rect, tokens.muted if line.kind == "more" else tokens.text, name)
         text_rect.setLeft(text_rect.left() + metrics.horizontalAdvance(name) + tokens.space_close)
         details = " · ".join(
-            part for part in (line.provider, tr("default") if line.key == marks.default else "") if part
+            part for part in (line.provider, tr("default") if line.key == marks.default else "", _loaded(line)) if part
         )
         painter.setFont(self._small)
         fitting = QFontMetrics(self._small).elidedText(details, Qt.TextElideMode.ElideRight, text_rect.width())
@@ -175,6 +175,10 @@ class ModelDelegate(QStyledItemDelegate):
     ) -> None:
         painter.setPen(QColor(colour))
         painter.drawText(place, side | Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine, text)
+
+
+def _loaded(line: ModelLine) -> str:
+    return loaded_text(line.model) if line.model is not None else ""
 
 
 def _title(line: ModelLine) -> str:

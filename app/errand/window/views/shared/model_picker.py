@@ -13,6 +13,7 @@ from errand.window.stores.model_choice import (
     ModelLine,
     abilities_text,
     context_text,
+    loaded_text,
     price_text,
 )
 from errand.window.stores.task_options import TaskOptionDefaults
@@ -105,6 +106,19 @@ class ModelPicker(FramelessDialog):
         self._delegate.star_clicked.connect(self._on_star_clicked)
         self._show()
         self._select_first()
+
+    def show_models(self, defaults: TaskOptionDefaults) -> None:
+        """Show what is there now; the search and the selected line stay."""
+        key = self.selected
+        self._choice = ModelChoice(defaults.models, defaults.providers, self._choice.current)
+        self._default = defaults.model
+        self._favourites, self._recent = defaults.favourites, defaults.recent
+        self._show()
+        rows = [row for row, line in enumerate(self._model.lines) if line.is_choice and line.key == key]
+        if rows:
+            self._select(rows[0])
+        else:
+            self._select_first()
 
     @property
     def shown(self) -> tuple[str, ...]:
@@ -281,7 +295,9 @@ def _spoken(line: ModelLine, marks: LineMarks) -> str:
 
 def _facts(line: ModelLine) -> tuple[str, ...]:
     model = line.model
-    return (context_text(model), price_text(model), abilities_text(model)) if model is not None else ()
+    if model is None:
+        return ()
+    return (context_text(model), price_text(model), abilities_text(model), loaded_text(model))
 
 
 def _tip(line: ModelLine) -> str:
@@ -291,7 +307,8 @@ def _tip(line: ModelLine) -> str:
     size = tr("Context: {tokens} tokens").format(tokens=grouped(model.context_tokens)) if model.context_tokens else ""
     price = price_text(model)
     cost = tr("Price per million tokens, in / out: {price}").format(price=price) if price else ""
-    rows = (line.key, size, cost, _can(line))
+    state = loaded_text(model)
+    rows = (line.key, size, cost, _can(line), f"{state[:1].upper()}{state[1:]}")
     return plain_tool_tip("\n".join(row for row in rows if row))
 
 
