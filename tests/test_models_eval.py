@@ -1,5 +1,6 @@
 """`make models-eval`: judges tell right outcomes from wrong ones, and tasks run in a real engine."""
 
+import os
 import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
@@ -45,7 +46,10 @@ def _run_by_hand(task: EvalTask, folder: Path, steps: tuple[Step, ...], answer: 
         nodes.append(_node(number, ToolCallBlock(call_id=f"call_{number}", tool=step.tool, arguments=step.arguments)))
         match step.tool:
             case "shell":
-                subprocess.run(["bash", "-c", str(step.arguments["command"])], cwd=folder, capture_output=True)
+                # The home is a folder that is not there: what is written into it is refused.
+                environment = os.environ | {"HOME": str(folder.parent / "home")}
+                command = ["bash", "-c", str(step.arguments["command"])]
+                subprocess.run(command, cwd=folder, env=environment, capture_output=True)
             case "task_complete":
                 end = RunEnd(exit_code=0, completion="declared", summary=str(step.arguments["summary"]), todo=end.todo)
             case "todo":
