@@ -22,10 +22,12 @@ from tests.support import stand_in_llama_server
 from tests.support.limits import WAIT_LIMIT_S
 from tests.support.processes import PYTHON
 
-_STRING, _UINT32 = 8, 4
+_STRING, _ARRAY, _UINT32 = 8, 9, 4
 
 
-def gguf(architecture: str = "llama", context_tokens: int = 8_192, padding: bytes = b"") -> bytes:
+def gguf(
+    architecture: str = "llama", context_tokens: int = 8_192, padding: bytes = b"", template: str = "{{ tools }}"
+) -> bytes:
     """Return a file that says what a model is, with `padding` in place of its weights."""
 
     def text(value: str) -> bytes:
@@ -42,7 +44,9 @@ def gguf(architecture: str = "llama", context_tokens: int = 8_192, padding: byte
     }
     pairs = [text(name) + struct.pack("<I", _STRING) + text(value) for name, value in strings.items()]
     pairs += [text(f"{architecture}.{name}") + struct.pack("<II", _UINT32, value) for name, value in numbers.items()]
-    pairs.append(text("tokenizer.ggml.model") + struct.pack("<I", _STRING) + text("gpt2"))
+    pairs.append(text("tokenizer.ggml.tokens") + struct.pack("<IIQ", _ARRAY, _STRING, 2) + text("a") + text("b"))
+    pairs.append(text("tokenizer.ggml.scores") + struct.pack("<IIQ", _ARRAY, _UINT32, 2) + bytes(8))
+    pairs.append(text("tokenizer.chat_template") + struct.pack("<I", _STRING) + text(template))
     return b"GGUF" + struct.pack("<IQQ", 3, 0, len(pairs)) + b"".join(pairs) + padding
 
 

@@ -50,6 +50,11 @@ def test_the_memory_of_a_token_is_read_from_the_file(tmp_path: Path) -> None:
     assert (facts.architecture, facts.context_tokens, facts.cache_bytes) == ("llama", 8_192, 2 * 2 * 32 * 2)
 
 
+@pytest.mark.parametrize(("template", "calls_tools"), [("{{ tools }}", True), ("{{ messages }}", False), ("", False)])
+def test_a_template_without_tools_is_known(tmp_path: Path, template: str, calls_tools: bool) -> None:
+    assert read_facts(_put(tmp_path / "a.gguf", gguf(template=template))).calls_tools is calls_tools
+
+
 @pytest.mark.parametrize("data", [b"", b"GGUF", b"GGUF\x09\0\0\0", gguf()[:60], b"GGUF\3\0\0\0" + b"\xff" * 40])
 def test_a_damaged_file_is_refused(tmp_path: Path, data: bytes) -> None:
     with pytest.raises(NotGguf):

@@ -101,6 +101,46 @@ async def test_one_model_is_in_memory_at_a_time(tmp_path: Path) -> None:
     assert not any(map(is_alive, pids))
 
 
+async def test_a_model_is_loaded_ahead_of_a_request_and_a_failure_is_left_to_the_request(tmp_path: Path) -> None:
+    log = tmp_path / "starts"
+    program = stand_in_program(tmp_path / "bin", "--log", str(log))
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "bad.gguf").write_bytes(gguf(padding=b"BROKEN", template=""))
+    async with (
+        hub({"small.gguf": SMALL}) as server,
+        local_models(
+            tmp_path,
+            CATALOGUE,
+            model_hub=server.url,
+            llama_server=str(program),
+            local_models_folder=str(tmp_path / "mine"),
+            local_model_idle_minutes=0.0,
+        ) as lab,
+        _router(lab, tmp_path) as router,
+    ):
+        await _installed(lab, "small")
+        assert await router.servers.status("local/gone") is None
+        status = await router.servers.status("local/small")
+        assert status is not None
+        assert status.is_loading
+        assert router.servers.label("local/small", None, status) == "This machine"
+        await until(lambda: lab.models.running == "small")
+        status = await router.servers.status("local/small")
+        assert status is not None
+        assert not status.is_loading
+        assert (await _reply(router, "local/small")).message.text == "I am small."
+        assert len(_starts(log)) == 1
+        status = await router.servers.status("local/bad")
+        assert status is not None
+        assert status.models[0].calls_tools is False
+        async with asyncio.timeout(WAIT_LIMIT_S):
+            while status.is_loading:
+                await asyncio.sleep(0.01)
+                status = await router.servers.status("local/bad")
+                assert status is not None
+        assert "tensor data is missing" in str((await _reply(router, "local/bad")).message.error)
+
+
 async def test_an_idle_model_leaves_the_memory(tmp_path: Path) -> None:
     log = tmp_path / "starts"
     program = stand_in_program(tmp_path / "bin", "--log", str(log))
@@ -168,7 +208,7 @@ async def test_a_model_that_does_not_fit_is_refused_with_the_numbers(tmp_path: P
         assert not (await lab.state("small")).fits
         reply = await _reply(router, "local/small")
         assert reply.message.error is not None
-        assert "0.4 GB of memory, and 0.1 GB are free" in reply.message.error
+        assert "0.3 GB of memory, and 0.1 GB are free" in reply.message.error
 
 
 async def test_a_file_that_cannot_be_loaded_is_said_in_the_words_of_the_server(tmp_path: Path) -> None:

@@ -1,10 +1,12 @@
-"""Reads what a GGUF file says of its model: architecture, layers, context. The weights are not read.
+"""Reads what a GGUF file says of its model: architecture, layers, context, chat template. The weights are not read.
 
 The format is that of `docs/gguf.md` in ggml: magic, version, counts, then pairs of a name and a typed value.
 """
 
 import struct
 from dataclasses import dataclass
+from functools import lru_cache
+from os import SEEK_CUR
 from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
@@ -14,7 +16,8 @@ _STRING, _ARRAY = 8, 9
 _MAX_PAIRS = 10_000
 _MAX_NAME_BYTES = 1_000
 _MAX_STRING_BYTES = 1_000_000
-_MAX_ARRAY_LENGTH = 1_000
+_MAX_ARRAY_LENGTH = 1_000_000  # of the words of a tokenizer
+_TEMPLATE = "tokenizer.chat_template"
 # Models that do something else than to write text.
 _NOT_FOR_CHAT = frozenset(
     {"bert", "nomic-bert", "nomic-bert-moe", "jina-bert-v2", "t5encoder", "clip", "wavtokenizer-dec"}
@@ -30,12 +33,16 @@ class NotGguf(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class GgufFacts:
-    """`cache_bytes` is what a token of context takes in memory; `context_tokens` is 0 if the file does not say."""
+    """`cache_bytes` is what a token of context takes in memory; `context_tokens` is 0 if the file does not say.
+
+    `calls_tools`: its chat template has a place for tools. Without one llama.cpp leaves tools out and does not say so.
+    """
 
     name: str
     architecture: str
     context_tokens: int
     cache_bytes: int
+    calls_tools: bool = True
 
     @property
     def is_for_chat(self) -> bool:
@@ -43,7 +50,14 @@ class GgufFacts:
 
 
 def read_facts(file: Path) -> GgufFacts:
-    """Return what the file says. Raises `NotGguf` or OSError."""
+    """Return what the file says; it is read again when it has changed. Raises `NotGguf` or OSError."""
+    status = file.stat()
+    return _read_facts(file, status.st_size, status.st_mtime_ns)
+
+
+@lru_cache(maxsize=512)
+def _read_facts(file: Path, size_bytes: int, changed: int) -> GgufFacts:
+    """Read a file of this size and time of change."""
     with file.open("rb") as stream:
         values = _values(stream)
     architecture = str(values.get("general.architecture", ""))
@@ -64,11 +78,12 @@ def read_facts(file: Path) -> GgufFacts:
         architecture=architecture,
         context_tokens=number("context_length"),
         cache_bytes=layers * cached_heads * (key_length + value_length) * _CACHE_NUMBER_BYTES,
+        calls_tools="tools" in str(values.get(_TEMPLATE, "")),
     )
 
 
 def _values(stream: BinaryIO) -> dict[str, _Value]:
-    """Return the pairs up to those of the tokenizer, which are long and come last."""
+    """Return the pairs; of the tokenizer only the chat template, since its lists are long."""
     if _exactly(stream, 4) != _MAGIC:
         raise NotGguf("it does not begin with GGUF")
     version = _unpack(stream, "<I")
@@ -81,9 +96,11 @@ def _values(stream: BinaryIO) -> dict[str, _Value]:
     values: dict[str, _Value] = {}
     for _ in range(count):
         name = _string(stream, _MAX_NAME_BYTES)
-        if name.startswith("tokenizer."):
-            break
-        values[name] = _value(stream, int(_unpack(stream, "<I")))
+        kind = int(_unpack(stream, "<I"))
+        if kind == _ARRAY and name.startswith("tokenizer."):
+            _skip_array(stream)
+        else:
+            values[name] = _value(stream, kind)
     return values
 
 
@@ -98,6 +115,19 @@ def _value(stream: BinaryIO, kind: int) -> _Value:
     if kind not in _NUMBERS:
         raise NotGguf(f"it has a value of the unknown kind {kind}")
     return _unpack(stream, _NUMBERS[kind])
+
+
+def _skip_array(stream: BinaryIO) -> None:
+    inner, length = int(_unpack(stream, "<I")), int(_unpack(stream, "<Q"))
+    if length > _MAX_ARRAY_LENGTH:
+        raise NotGguf("it has a list that is too long")
+    if inner in _NUMBERS:
+        stream.seek(length * struct.calcsize(_NUMBERS[inner]), SEEK_CUR)
+        return
+    if inner != _STRING:
+        raise NotGguf(f"it has a list of the unknown kind {inner}")
+    for _ in range(length):
+        stream.seek(int.from_bytes(_exactly(stream, 8), "little"), SEEK_CUR)
 
 
 def _string(stream: BinaryIO, max_bytes: int) -> str:

@@ -4,7 +4,7 @@ import asyncio
 import shutil
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -18,6 +18,8 @@ from errand.engine.local_models.machine import Machine, this_machine
 from errand.engine.local_models.server_process import RunningServer, ServerOptions, start_server
 from errand.engine.local_models.server_program import RELEASE, ServerProgram, archive_for
 from errand.engine.local_models.server_queue import ServerQueue
+from errand.engine.models.catalog import model_facts, served_models
+from errand.engine.models.catalog.served_models import ServerStatus
 from errand.engine.models.local_servers import LocalModelFailed, ServedModel
 from errand.protocol.local_models import LocalModel, LocalModelListResult, LocalModelState, LocalServerProgram
 from errand.system.paths import Paths
@@ -28,8 +30,10 @@ if TYPE_CHECKING:
 _PROVIDER = "local/"
 # Sizes of the context that are tried, largest first; a larger one only costs memory that others may need.
 _CONTEXTS = (32_768, 16_384, 8_192, 4_096)
-# What the server takes beside the weights and the cache of keys and values.
-_SERVER_BYTES = 400_000_000
+# What the server takes beside the weights and the cache of keys and values: for itself, and for weights in the order
+# that the processor reads fastest. Measured with 0.5 and 1.5 billion parameters: 0.1 and 0.7 GB.
+_SERVER_BYTES = 300_000_000
+_REORDERED_SHARE = 0.3
 # Of a limit on what it may allocate, above what it should take.
 _LIMIT_MARGIN_BYTES = 1_000_000_000
 _MIN_PROMPT_TOKENS_PER_S = 15.0
@@ -46,11 +50,14 @@ class _Entry:
     cache_bytes: int
     context_tokens: int
     active_share: float
+    calls_tools: bool = True
+    parameters: float | None = None
     catalogue: CatalogueModel | None = None
     found_file: FoundFile | None = None
 
     def memory_bytes(self, context_tokens: int) -> int:
-        return self.size_bytes + self.cache_bytes * context_tokens + _SERVER_BYTES
+        weights_bytes = round(self.size_bytes * (1 + _REORDERED_SHARE))
+        return weights_bytes + self.cache_bytes * context_tokens + _SERVER_BYTES
 
 
 @dataclass(slots=True)
@@ -119,6 +126,20 @@ class LocalModels:
         ours = [entry for entry in reversed(ready) if entry.catalogue is not None]
         others = [entry for entry in ready if entry.catalogue is None]
         return tuple(entry.name for entry in sorted((*ours, *others), key=lambda entry: not self._fits(entry)))
+
+    async def status(self, name: str) -> ServerStatus | None:
+        """Return what there is to know of an installed model, and begin to load it if no other one is in use."""
+        await self._look()
+        status = self.known_status(name)
+        if status is None or self._program_path is None:
+            return None
+        return replace(status, is_loading=self._queue.is_loading(name))
+
+    def known_status(self, name: str) -> ServerStatus | None:
+        entry = self._entries.get(name)
+        if entry is None or name not in self._installed:
+            return None
+        return ServerStatus("llama_cpp", (self._served(entry),))
 
     def context_tokens(self, name: str) -> int | None:
         entry = self._entries.get(name)
@@ -197,6 +218,19 @@ class LocalModels:
         """Look at the disk and the memory again."""
         self._machine, self._entries, self._installed, self._program_path = await asyncio.to_thread(self._looked)
         self._program.archive = archive_for(self._machine.has_gpu)
+        served = (self._served(self._entries[name]) for name in self._installed)
+        model_facts.register_served({f"{_PROVIDER}{model.name}": _facts(model) for model in served})
+
+    def _served(self, entry: _Entry) -> served_models.ServedModel:
+        return served_models.ServedModel(
+            entry.name,
+            server="llama_cpp",
+            context_tokens=self._context_of(entry),
+            trained_tokens=entry.context_tokens or None,
+            calls_tools=entry.calls_tools,
+            is_loaded=entry.name == self._queue.running,
+            parameters=entry.parameters,
+        )
 
     def _looked(self) -> "tuple[Machine, dict[str, _Entry], frozenset[str], Path | None]":
         values = self._settings()
@@ -213,6 +247,7 @@ class LocalModels:
                 found_file.facts.cache_bytes,
                 found_file.facts.context_tokens,
                 1.0,
+                found_file.facts.calls_tools,
                 found_file=found_file,
             )
             ours.add(name)
@@ -221,7 +256,17 @@ class LocalModels:
     def _catalogue_entry(self, model: CatalogueModel) -> _Entry:
         path = self._folder / "models" / model.name / model.file
         share = model.active_parameters / model.parameters
-        return _Entry(model.name, path, model.size_bytes, model.cache_bytes, model.context_tokens, share, model)
+        return _Entry(
+            model.name,
+            path,
+            model.size_bytes,
+            model.cache_bytes,
+            model.context_tokens,
+            share,
+            True,
+            model.parameters,
+            model,
+        )
 
     async def _install(self, entry: _Entry, download: _Download) -> None:
         try:
@@ -293,7 +338,9 @@ class LocalModels:
         return await start_server(program, options, self._connections())
 
     def _context_of(self, entry: _Entry) -> int:
-        """Return the context that the model gets: what the person set, else the largest that fits."""
+        """Return the context that the model has or gets: what the person set, else the largest that fits."""
+        if entry.name == self._queue.running:
+            return self._queue.context_tokens
         trained = entry.context_tokens or _CONTEXTS[0]
         if chosen := self._settings().local_model_context:
             return min(chosen, trained)
@@ -364,6 +411,10 @@ class LocalModels:
 
     def _idle_s(self) -> float:
         return self._settings().local_model_idle_minutes * _SECONDS_PER_MINUTE
+
+
+def _facts(model: served_models.ServedModel) -> model_facts.ModelFacts:
+    return model_facts.parse_facts(model.context_tokens, 0.0, 0.0, model.calls_tools, None, None)
 
 
 def _is_there(path: Path, size_bytes: int) -> bool:

@@ -11,6 +11,9 @@ from contextlib import asynccontextmanager
 from errand.engine.local_models.server_process import RunningServer
 from errand.engine.models.local_servers import LocalModelFailed
 
+# A model that was loaded for a request stays at least so long, until it comes.
+_MIN_PREPARED_S = 60.0
+
 
 class ServerQueue:
     """`start` starts the server of a model by name; `idle_s` is how long one stays without requests.
@@ -34,12 +37,20 @@ class ServerQueue:
         self._unused.set()
         self._idle: asyncio.TimerHandle | None = None
         self._ending: asyncio.Task[None] | None = None
+        self._preparing: asyncio.Task[None] | None = None
+        self._starting = ""
+        self._failed = ""
         self._is_closed = False
 
     @property
     def running(self) -> str:
         """The name of the model in memory; empty for none."""
         return self._server.options.name if self._server is not None and not self._server.has_ended else ""
+
+    @property
+    def context_tokens(self) -> int:
+        """The context window of the model in memory."""
+        return self._server.options.context_tokens if self._server is not None else 0
 
     @asynccontextmanager
     async def use(self, name: str) -> AsyncGenerator[RunningServer]:
@@ -59,6 +70,24 @@ class ServerQueue:
                 self._unused.set()
                 self._begin_idle()
 
+    def is_loading(self, name: str) -> bool:
+        """Return True while the model is loaded; begins to load it if the memory is not in use.
+
+        After a failure it is False once, so that the request comes and gets the reason.
+        """
+        if self.running == name:
+            return False
+        if self._starting == name:
+            return True
+        if self._failed == name:
+            self._failed = ""
+            return False
+        if self._is_closed or self._users or self._turn.locked():
+            return False
+        self._starting = name
+        self._preparing = asyncio.get_running_loop().create_task(self._prepare(name), name=f"loading {name}")
+        return True
+
     async def end(self, name: str = "") -> None:
         """End the server of this model, of any without a name, once its requests are done."""
         async with self._turn:
@@ -69,6 +98,9 @@ class ServerQueue:
     async def close(self) -> None:
         """End the server at once; its requests fail."""
         self._is_closed = True
+        if self._preparing is not None:
+            self._preparing.cancel()
+            await asyncio.wait((self._preparing,))
         await self._end()
         if self._ending is not None:
             await asyncio.wait((self._ending,))
@@ -79,13 +111,28 @@ class ServerQueue:
             return self._server
         await self._unused.wait()
         await self._end()
-        server = await self._start(name)
+        self._starting = name
+        try:
+            server = await self._start(name)
+        finally:
+            self._starting = ""
         if self._is_closed:
             await server.end()
             raise LocalModelFailed("The engine ends.", "Try again when it has started again.")
         self._server = server
         self._changed(name)
         return server
+
+    async def _prepare(self, name: str) -> None:
+        """Load the model ahead of the request that is about to come, for which it stays."""
+        try:
+            async with self.use(name):
+                pass
+        except LocalModelFailed:
+            self._failed = name
+        finally:
+            self._starting = ""
+        self._begin_idle(_MIN_PREPARED_S)
 
     async def _end(self) -> None:
         self._stop_idle()
@@ -94,9 +141,10 @@ class ServerQueue:
             await server.end()
             self._changed(server.options.name)
 
-    def _begin_idle(self) -> None:
-        if self._server is not None and not self._is_closed:
-            self._idle = asyncio.get_running_loop().call_later(self._idle_s(), self._end_idle)
+    def _begin_idle(self, min_s: float = 0.0) -> None:
+        self._stop_idle()
+        if self._server is not None and not self._users and not self._is_closed:
+            self._idle = asyncio.get_running_loop().call_later(max(min_s, self._idle_s()), self._end_idle)
 
     def _end_idle(self) -> None:
         self._idle = None

@@ -307,9 +307,6 @@ class AvailableModels:
             thinking=served.thinks if served is not None else None,
             context_tokens=served.trained_tokens if served is not None else None,
         )
-        if provider == LOCAL:
-            context_tokens = self._local.context_tokens(name)
-            return msgspec.structs.replace(plain, context_tokens=context_tokens, input_price=0.0, output_price=0.0)
         facts = model_facts.facts(model_id)
         return plain if facts is None else _with_facts(plain, facts)
 

@@ -4,6 +4,8 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
+from errand.engine.models.catalog.served_models import ServerStatus
+
 
 class LocalModelFailed(Exception):
     """The model cannot run. `str(error)` says why, `advice` what to do."""
@@ -28,6 +30,17 @@ class LocalModelServers(Protocol):
         """Return the models that can run, the one to prefer first."""
         ...
 
+    async def status(self, name: str) -> ServerStatus | None:
+        """Return what there is to know of the model, before a request for it; None for one that is not there.
+
+        Begins to load it if no other model is in use.
+        """
+        ...
+
+    def known_status(self, name: str) -> ServerStatus | None:
+        """Return the same as when it was looked last."""
+        ...
+
     def context_tokens(self, name: str) -> int | None:
         """Return the context window that the model gets or has; None for one that is not there."""
         ...
@@ -44,6 +57,12 @@ class NoLocalModels:
 
     async def names(self) -> tuple[str, ...]:
         return ()
+
+    async def status(self, name: str) -> ServerStatus | None:
+        return None
+
+    def known_status(self, name: str) -> ServerStatus | None:
+        return None
 
     def context_tokens(self, name: str) -> int | None:
         return None

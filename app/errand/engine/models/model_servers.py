@@ -19,6 +19,7 @@ from errand.engine.models.catalog.served_models import (
     server_label,
 )
 from errand.engine.models.factory import ModelFactory
+from errand.engine.models.local_servers import LocalModelServers
 
 # Before each request of a task: a server does not load another model in less.
 _REQUEST_AGE_S = 2.0
@@ -32,8 +33,9 @@ _CHAT_PATH = "/chat/completions"
 class ModelServers:
     """Asks the servers behind model ids, and registers what they say for those who read `model_facts`."""
 
-    def __init__(self, factory: ModelFactory, providers: ProviderDirectory) -> None:
+    def __init__(self, factory: ModelFactory, providers: ProviderDirectory, local: LocalModelServers) -> None:
         self._factory = factory
+        self._local = local
         self._providers = providers
         self._statuses = ServerStatuses()
         model_facts.forget_servers()
@@ -60,6 +62,8 @@ class ModelServers:
     async def ask(
         self, provider: Provider, api_base: str | None = None, wanted: str = "", max_age_s: float = 0.0
     ) -> ServerStatus | None:
+        if provider.kind == "local":
+            return await self._local.status(wanted)
         base = self._asked_base(provider, api_base)
         if not base:
             return None
@@ -76,6 +80,8 @@ class ModelServers:
     def known_status(self, model_id: str, api_base: str | None = None) -> ServerStatus | None:
         """Return the newest answer of the server of a model, without asking."""
         provider = self._providers.find(model_id.removeprefix(REACT).partition("/")[0])
+        if provider is not None and provider.kind == "local":
+            return self._local.known_status(_name(model_id))
         return None if provider is None else self._statuses.newest(self._asked_base(provider, api_base))
 
     def known(self, model_id: str, api_base: str | None = None) -> ServedModel | None:
@@ -86,6 +92,8 @@ class ModelServers:
     def label(self, model_id: str, api_base: str | None, status: ServerStatus) -> str:
         """Return the name of a model's server for people: `llama.cpp at :8080`."""
         provider = self._providers.of(model_id.removeprefix(REACT))
+        if provider.kind == "local":
+            return provider.title
         return server_label(status.kind, self._asked_base(provider, api_base))
 
     def _asked_base(self, provider: Provider, api_base: str | None) -> str:

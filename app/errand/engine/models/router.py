@@ -54,7 +54,7 @@ class ModelRouter:
         self._settings = settings
         self._facts = KnownModelFacts(settings, ModelListCache(lists))
         self._providers = ProviderDirectory(settings)
-        self.servers = ModelServers(self._factory, self._providers)
+        self.servers = ModelServers(self._factory, self._providers, local)
         self.available = AvailableModels(self._factory, self.servers, self._facts, self._providers, settings, local)
         self._sources: dict[tuple[str, str], ModelSource] = {}
         self._recovering: dict[ModelSource, RecoveringModel] = {}
