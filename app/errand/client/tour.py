@@ -21,10 +21,11 @@ class TourTask:
     prompt: str
     approve: ApproveMode
 
-    def start_in(self, workspace: Path) -> TaskStartParams:
+    def start_in(self, workspace: Path, model: str = "") -> TaskStartParams:
+        """Return what starts it, with its script or for real, with a model."""
         return TaskStartParams(
             prompt=self.prompt,
-            model=f"scripted/{self.name}",
+            model=model or f"scripted/{self.name}",
             workspace=str(workspace),
             mode="task",
             approve=self.approve,

@@ -43,3 +43,11 @@ async def test_what_can_be_installed_is_listed(own_errand: Errand) -> None:
     misspelt = await own_errand.run("models", "install", "qwen3-4b-2570")
     assert misspelt.code == 2
     assert "qwen3-4b-2507" in misspelt.err
+
+
+async def test_the_tasks_of_the_tour_run_for_real(own_errand: Errand, tmp_path: Path) -> None:
+    await _prepared(own_errand, tmp_path)
+    played = await own_errand.run("tour", "--model", "local/my-model")
+    assert played.out.count("I am my-model.") >= 3
+    assert "Replies come from a script" not in played.out
+    assert "local/my-model" in played.out

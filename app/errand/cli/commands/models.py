@@ -41,8 +41,8 @@ _SCRIPTED = "scripted"
 NO_MODELS_TEXT = tr(
     "No model is set up. Set a key such as OPENAI_API_KEY, ANTHROPIC_API_KEY "
     "or\nGEMINI_API_KEY in your environment, start a local server (Ollama, LM "
-    "Studio,\nllama.cpp, vLLM), add your own with errand models --add-server URL,\nor try: "
-    "errand tour"
+    "Studio,\nllama.cpp, vLLM), add your own with errand models --add-server URL,\nrun a model on this machine "
+    "(errand models install), or try: errand tour"
 )
 
 

@@ -1,12 +1,13 @@
-"""`errand tour`: three tasks at once in a scratch folder, with a scripted model and real tools."""
+"""`errand tour`: three tasks at once in a scratch folder, with a scripted model or one of yours, and real tools."""
 
 from pathlib import Path
+from typing import Annotated
 
 from errand.cli.command import Command
 from errand.cli.exit_codes import exit_code
 from errand.cli.follow.answers import PersonAnswerer
 from errand.cli.follow.interrupts import Interrupts, OrderlyStop
-from errand.cli.options import CommandOptions
+from errand.cli.options import CommandOptions, Option
 from errand.cli.output import CommandOutput
 from errand.cli.rendering.screen import TextScreen
 from errand.cli.terminal.terminal import Terminal
@@ -44,18 +45,23 @@ class TourAnswerer:
         self._terminal.line(self._terminal.style.amber(tr("No terminal input: {text}").format(text=text)))
 
 
-async def tour(options: CommandOptions, paths: Paths, output: CommandOutput) -> int:
+class TourOptions(CommandOptions, frozen=True, kw_only=True):
+    model: Annotated[str, Option("--model", "run the three tasks for real, with this model", "M")] = ""
+
+
+async def tour(options: TourOptions, paths: Paths, output: CommandOutput) -> int:
     """Play the tour; returns 0 if every task is complete."""
     async with await connect(paths, "errand tour") as connection:
-        return await play(connection, paths, output.terminal)
+        return await play(connection, paths, output.terminal, options.model)
 
 
-TOUR = Command(CommandOptions, tour)
+TOUR = Command(TourOptions, tour)
 
 
-async def play(connection: Connection, paths: Paths, terminal: Terminal) -> int:
+async def play(connection: Connection, paths: Paths, terminal: Terminal, model: str = "") -> int:
+    """Play it with its scripts, or for real with a model."""
     workspace = make_workspace(paths.workspaces)
-    for line in introduction(workspace, terminal):
+    for line in introduction(workspace, terminal, model):
         terminal.line(line)
     start = connection.welcome
     screen = TextScreen(terminal)
@@ -67,7 +73,7 @@ async def play(connection: Connection, paths: Paths, terminal: Terminal) -> int:
         watch = TaskWatcher(connection, screen, answers)
         try:
             for story in TOUR_TASKS:
-                task = (await connection.call(TASK_START, story.start_in(workspace))).task
+                task = (await connection.call(TASK_START, story.start_in(workspace, model))).task
                 stopper.add(task.id)
                 screen.add(task.conversation_id, _label(story, terminal), streams=False)
                 screen.mark_typed(task.conversation_id, story.prompt)
@@ -79,12 +85,16 @@ async def play(connection: Connection, paths: Paths, terminal: Terminal) -> int:
     return _print_outcome(list(watch.tasks.values()), workspace, interrupts.count, terminal)
 
 
-def introduction(workspace: Path, terminal: Terminal) -> list[str]:
+def introduction(workspace: Path, terminal: Terminal, model: str = "") -> list[str]:
     style = terminal.style
-    lines = [
-        f"{style.bold(tr('The Errand tour'))}{style.sign('sep')}{style.amber(LABEL)}",
+    label = plain(model) if model else LABEL
+    about = [
         tr("No model is called and nothing leaves this machine. Replies come from a script;"),
         tr("the files, the commands and their results are real."),
+    ]
+    lines = [
+        f"{style.bold(tr('The Errand tour'))}{style.sign('sep')}{style.amber(label)}",
+        *([] if model else about),
         tr("Workspace: {workspace}").format(workspace=short_path(str(workspace))),
         "",
     ]

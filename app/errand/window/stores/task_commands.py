@@ -5,7 +5,9 @@ from pathlib import Path
 from PySide6.QtCore import QObject, Signal
 
 from errand.client.tour import TOUR_TASKS, make_workspace
+from errand.protocol.settings import MODEL_LIST, ModelListParams
 from errand.protocol.tasks.methods import TASK_RESUME, TASK_START, TASK_STOP, TaskIdParams
+from errand.text.translation import tr
 from errand.window.stores.session import EngineSession
 
 
@@ -45,8 +47,19 @@ class TourStore(QObject):
     def play(self) -> None:
         self._session.spawn(self._play(), self.failed.emit)
 
-    async def _play(self) -> None:
+    def play_for_real(self) -> None:
+        """Run its three tasks with the default model."""
+        self._session.spawn(self._play_for_real(), self.failed.emit)
+
+    async def _play_for_real(self) -> None:
+        model = (await self._session.call(MODEL_LIST, ModelListParams())).default
+        if model is None:
+            self.failed.emit(tr("No model is set up yet."))
+        else:
+            await self._play(model)
+
+    async def _play(self, model: str = "") -> None:
         workspace = make_workspace(self._workspaces)
         for story in TOUR_TASKS:
-            task = (await self._session.call(TASK_START, story.start_in(workspace))).task
+            task = (await self._session.call(TASK_START, story.start_in(workspace, model))).task
             self.started.emit(task.conversation_id)

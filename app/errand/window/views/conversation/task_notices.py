@@ -13,18 +13,21 @@ _NO_MODEL = tr("No model is set up yet. Your message is kept here until then.")
 _INTERRUPTED = tr("The engine stopped during this task. Finished steps are kept and do not run again.")
 _TOURED = tr("This task was part of the tour.")
 _SET_UP, _START_IN_FOLDER = tr("Set up your own model"), tr("Start in a folder…")
+_FOR_REAL = tr("Run it with your model")
 
 
 class TaskNotices(QObject):
     """Emits what their buttons ask for.
 
     `resume_requested` gives a task, `setup_requested` asks for the form of a model provider, `local_model_requested`
-    for the models that run on this machine, `folder_task_requested` for a new task in a folder.
+    for the models that run on this machine, `real_tour_requested` for the tour with the person's model,
+    `folder_task_requested` for a new task in a folder.
     """
 
     resume_requested = Signal(str)
     setup_requested = Signal()
     local_model_requested = Signal()
+    real_tour_requested = Signal()
     folder_task_requested = Signal()
 
     def __init__(self, store: ConversationStore, models: ModelStore, input_panel: InputPanelView) -> None:
@@ -64,7 +67,7 @@ class TaskNotices(QObject):
         ):
             self._notices.put("tour", None)
         else:
-            actions = (_SET_UP, _START_IN_FOLDER) if self._models.is_empty else (_START_IN_FOLDER,)
+            actions = (_SET_UP if self._models.is_empty else _FOR_REAL, _START_IN_FOLDER)
             self._notices.put("tour", Notice(_TOURED, "info", actions, is_dismissible=True))
 
     def _on_models_changed(self) -> None:
@@ -89,8 +92,8 @@ class TaskNotices(QObject):
                 self.local_model_requested.emit()
             case "no_model":
                 self.setup_requested.emit()
-            case "tour" if self._models.is_empty and number == 0:
-                self.setup_requested.emit()
+            case "tour" if number == 0:
+                (self.setup_requested if self._models.is_empty else self.real_tour_requested).emit()
             case "tour":
                 self.folder_task_requested.emit()
             case "connection" | "health" | "message":

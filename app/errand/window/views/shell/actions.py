@@ -224,6 +224,11 @@ ACTIONS = (
     WindowAction("zoom_reset", tr("Reset zoom"), ("Ctrl+0",), run=lambda window: window.theme.step_zoom(0)),
     WindowAction("tour", tr("Play the tour"), run=lambda window: window.tour.play()),
     WindowAction(
+        "tour_for_real",
+        tr("Run the tour's tasks with your model"),
+        run=lambda window: window.tour.play_for_real(),
+    ),
+    WindowAction(
         "settings", tr("Settings"), ("Ctrl+,",), run=lambda window: window.dialogs.settings.open_page("general")
     ),
     WindowAction(

@@ -191,6 +191,7 @@ class MainWindow(QMainWindow):
         self._factory.source_requested.connect(self.conversations.open_at)
         self._factory.forget_requested.connect(self.dialogs.open_forget)
         self._factory.tour_requested.connect(self.tour.play)
+        self._factory.real_tour_requested.connect(self.tour.play_for_real)
         self._factory.setup_requested.connect(lambda: self.dialogs.settings.add_provider())
         self._factory.local_model_requested.connect(lambda: self.dialogs.settings.open_page("local_models"))
         self._factory.folder_task_requested.connect(self._on_folder_task_requested)
