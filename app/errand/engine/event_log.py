@@ -17,7 +17,17 @@ from errand.engine.storage.sql.statements import Write
 from errand.engine.tools.call_display import event_with_displays
 from errand.protocol.blocks import Block, TextBlock, ThinkingBlock, ToolResultBlock
 from errand.protocol.conversations import Node
-from errand.protocol.events import Delta, Event, EventRecord, LogRecord, TaskMessage, TaskUpdate, TextDelta, ToolOutput
+from errand.protocol.events import (
+    Delta,
+    Event,
+    EventRecord,
+    LogRecord,
+    PromptReading,
+    TaskMessage,
+    TaskUpdate,
+    TextDelta,
+    ToolOutput,
+)
 from errand.protocol.methods import Notice
 from errand.protocol.tasks.change import TaskChange, change_of, changed_groups
 from errand.protocol.tasks.task import Task
@@ -45,6 +55,20 @@ class _Pending:
     pieces: list[str]
     after: int
 
+    def add(self, delta: Delta) -> None:
+        if not isinstance(delta, PromptReading):
+            self.pieces.append(delta.text)
+
+    def joined(self) -> Delta:
+        """Return one delta for all that have come."""
+        match self.first:
+            case PromptReading():
+                return self.first
+            case TextDelta():
+                return msgspec.structs.replace(self.first, text="".join(self.pieces))
+            case ToolOutput():
+                return msgspec.structs.replace(self.first, text="".join(self.pieces)[-_MAX_OUTPUT_LENGTH:])
+
 
 class DeltaStream:
     """Joins the deltas of about 33 ms and sends them; knows the text already sent of streaming nodes."""
@@ -68,9 +92,8 @@ class DeltaStream:
         pending = self._pending.get(key)
         if pending is None or _replaces(delta):
             self._drop_from(key) if _replaces(delta) else None
-            self._pending[key] = _Pending(delta, [delta.text], after)
-        else:
-            pending.pieces.append(delta.text)
+            pending = self._pending[key] = _Pending(delta, [], after)
+        pending.add(delta)
         if self._timer is None and not self._is_flush_due:
             self._timer = asyncio.get_running_loop().call_later(_FLUSH_SECONDS, self.send)
 
@@ -86,12 +109,9 @@ class DeltaStream:
         ready = [(key, pending) for key, pending in self._pending.items() if pending.after <= self._committed]
         for key, pending in ready:
             del self._pending[key]
-            first, text = pending.first, "".join(pending.pieces)
-            if isinstance(first, TextDelta):
-                self._sent.setdefault(key, (first, []))[1].append(text)
-                delta = msgspec.structs.replace(first, text=text)
-            else:
-                delta = msgspec.structs.replace(first, text=text[-_MAX_OUTPUT_LENGTH:])
+            delta = pending.joined()
+            if isinstance(delta, TextDelta) and isinstance(pending.first, TextDelta):
+                self._sent.setdefault(key, (pending.first, []))[1].append(delta.text)
             data = _ENCODER.encode(Notice("delta", delta))
             self._listeners.notify(delta, data)
         self._is_flush_due = bool(self._pending)
@@ -146,7 +166,13 @@ class DeltaStream:
 
 
 def _key(delta: Delta) -> _Key:
-    return (delta.node_id, delta.block) if isinstance(delta, TextDelta) else _call_key(delta.task_id, delta.call_id)
+    match delta:
+        case TextDelta():
+            return delta.node_id, delta.block
+        case ToolOutput():
+            return _call_key(delta.task_id, delta.call_id)
+        case PromptReading():
+            return delta.task_id, -2
 
 
 def _call_key(task_id: str, call_id: str) -> _Key:
@@ -157,7 +183,7 @@ def _replaces(delta: Delta) -> bool:
     """Return True if it voids earlier deltas of the same key: a reply starts again; output is always sent as a
     whole.
     """
-    return isinstance(delta, ToolOutput) or delta.offset == 0
+    return not isinstance(delta, TextDelta) or delta.offset == 0
 
 
 @dataclass(slots=True)

@@ -212,7 +212,19 @@ class ToolOutput(Wire, frozen=True, kw_only=True, tag="toolOutput"):
     text: str
 
 
-Delta: TypeAlias = TextDelta | ToolOutput
+class PromptReading(Wire, frozen=True, kw_only=True, tag="promptReading"):
+    """The model server has read `processed` of the `total` tokens of the request, for display only.
+
+    Sent by servers that report it (llama.cpp), before the reply. The last one has as many read as there are.
+    """
+
+    conversation_id: str
+    task_id: str
+    processed: int
+    total: int
+
+
+Delta: TypeAlias = TextDelta | ToolOutput | PromptReading
 
 
 class LogRecord(Wire, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ from errand.cli.terminal.style import PLAIN, Style
 from errand.engine.tools.call_display import with_displays
 from errand.protocol.base import JsonObject
 from errand.protocol.blocks import ImageBlock, NoticeBlock, TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock
-from errand.protocol.events import AskUpdate, TaskMessage, TaskUpdate, TextDelta
+from errand.protocol.events import AskUpdate, PromptReading, TaskMessage, TaskUpdate, TextDelta
 from errand.protocol.notices import EndedProcess, LimitReached, TaskFailed, TaskStopped
 from errand.protocol.tasks.groups import Queued, TodoItem
 from errand.protocol.tasks.task import replace_fields
@@ -422,3 +422,13 @@ def test_sub_agents_are_lines_below_their_task_and_their_replies_are_not_shown()
         task("completed", stop_reason="completed", identifier="task_2"), parent_id="task_1", depth=1, title="Read it"
     )
     assert renderer.event(TaskUpdate(task=done)).startswith("  ↳ Read it: ✓ task complete · 3 turns")
+
+
+def test_the_status_says_how_much_of_a_request_is_read() -> None:
+    renderer = transcript()
+    renderer.event(TaskUpdate(task=task("thinking")))
+    reading = PromptReading(conversation_id="conversation_1", task_id="task_1", processed=1200, total=4000)
+    renderer.show_reading(reading)
+    assert renderer.status() == "reading 1,200 of 4,000 tokens"
+    renderer.show_reading(msgspec.structs.replace(reading, processed=4000))
+    assert renderer.status() == "thinking…"

@@ -9,10 +9,11 @@ import pytest
 
 from errand.protocol.asks import AskAnswerParams
 from errand.protocol.conversations import Conversation, ConversationSearchResult
-from errand.protocol.events import AskUpdate, ConversationUpdate, TaskMessage, TaskUpdate
+from errand.protocol.events import AskUpdate, ConversationUpdate, PromptReading, TaskMessage, TaskUpdate
 from errand.protocol.tasks.task import Task, replace_fields
 from errand.window.stores.conversation_list import ConversationListStore
 from errand.window.stores.stores import Stores
+from errand.window.stores.tasks import TaskStore, task_activity
 from tests.support.engine_server import EngineServer, engine_server
 from tests.support.processes import until
 from tests.support.records import NOW, ask, conversation, node, task
@@ -150,3 +151,16 @@ async def test_a_window_opened_later_knows_running_tasks_and_open_asks(engine: E
     async with stores_on(engine.endpoint) as later:
         assert later.tasks.running() == (task(),)
         assert later.asks.waiting() == (ask(),)
+
+
+def test_the_activity_says_how_much_of_a_request_is_read_until_the_task_changes() -> None:
+    store, thinking = TaskStore(), replace_fields(task("t1"), status="thinking")
+    store.put(thinking)
+    store.show_reading(
+        PromptReading(conversation_id=thinking.conversation_id, task_id=thinking.id, processed=1200, total=4000)
+    )
+    reading = store.get(thinking.id)
+    assert reading is not None
+    assert task_activity(reading) == "Reading 1,200 of 4,000 tokens"
+    store.put(thinking)
+    assert store.get(thinking.id) == thinking

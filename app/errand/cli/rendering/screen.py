@@ -15,6 +15,7 @@ from errand.client.thought_events import ThoughtEvent, ThoughtView
 from errand.protocol.engine import Condition
 from errand.protocol.events import (
     EventRecord,
+    PromptReading,
     TaskUpdate,
     TextDelta,
     ToolOutput,
@@ -150,6 +151,9 @@ def _text(transcript: TranscriptRenderer, message: ShownMessage) -> str:
             return transcript.event(message.event)
         case TextDelta():
             return transcript.delta(message)
+        case PromptReading():
+            transcript.show_reading(message)
+            return ""
         case ToolOutput():
             return ""
 

@@ -39,10 +39,11 @@ from errand.client.number_format import moment_text, time_left
 from errand.client.safe_text import escape_hidden_line
 from errand.client.texts.context import summary_text
 from errand.client.texts.messages import engine_message_text
+from errand.client.texts.tasks import reading_text
 from errand.client.texts.tool_calls import content_of
 from errand.protocol.asks import Ask
 from errand.protocol.conversations import Node
-from errand.protocol.events import Event, TaskMessage, TextDelta
+from errand.protocol.events import Event, PromptReading, TaskMessage, TextDelta
 from errand.protocol.tasks.task import Task
 from errand.text.notice_text import recall_title
 from errand.text.translation import tr, trn
@@ -67,9 +68,15 @@ class TranscriptRenderer:
         self._has_heads = heads
         self._is_empty = True
         self._stream = StreamedText(style, width)
+        self._reading = ""
+
+    def show_reading(self, reading: PromptReading) -> None:
+        """Show how much of the request the model server has read, until the next change of the task."""
+        self._reading = reading_text(reading)
 
     def event(self, event: Event) -> str:
         """Return the text that an event adds."""
+        self._reading = ""
         text = self._text(self.feed.event(event))
         if isinstance(event, TaskMessage):
             self._is_empty = self._is_empty and not text
@@ -104,6 +111,8 @@ class TranscriptRenderer:
             return tr("{at_work} sub-agents are running").format(at_work=at_work)
         if call is not None and task.activity.status == "tool_executing":
             return format_running(call, self.width, Style(colour=False, unicode=self.style.unicode))
+        if self._reading and task.activity.status == "thinking":
+            return self._reading
         if self.feed.is_answering and task.activity.status == "thinking":
             return tr("answering…")
         return {"waiting_user": tr("waiting for you"), "paused": tr("paused"), "thinking": tr("thinking…")}.get(

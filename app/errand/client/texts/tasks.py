@@ -1,6 +1,7 @@
 """What a task does, how it ended, and the state of its to-do list."""
 
 from errand.client.safe_text import escape_hidden_line
+from errand.protocol.events import PromptReading
 from errand.protocol.tasks.groups import Queued, TodoItem, TodoStatus
 from errand.protocol.tasks.task import Task
 from errand.text.translation import tr, trn
@@ -15,6 +16,13 @@ def tool_activity(task: Task) -> str:
     if not task.activity.current_tool:
         return tr("using a tool")
     return tr("using {tool}").format(tool=escape_hidden_line(task.activity.current_tool))
+
+
+def reading_text(reading: PromptReading) -> str:
+    """Return how much of a request the model server has read; empty once it has read all."""
+    if reading.processed >= reading.total:
+        return ""
+    return tr("reading {processed:,} of {total:,} tokens").format(processed=reading.processed, total=reading.total)
 
 
 def is_unfinished(task: Task) -> bool:

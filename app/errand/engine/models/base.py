@@ -38,7 +38,8 @@ class ModelOptions:
     `session_id` lets a provider keep its prompt cache for a conversation. `thinking_summary` asks for what people can
     read of encrypted thoughts, where a provider gives that. `thinking_budget` is how many tokens the model may think,
     for models that take a number; `thinking_level` is what the others are told. `left_out` are fields of requests that
-    the server has refused, `required` those of thoughts that it requires back with every message.
+    the server has refused, `required` those of thoughts that it requires back with every message. `prompt_progress`
+    asks for `PromptProgress`, of servers that are known to report it.
     """
 
     api_key: str | None = field(default=None, repr=False)
@@ -50,6 +51,7 @@ class ModelOptions:
     thinking_budget: int | None = None
     left_out: frozenset[str] = frozenset()
     required: frozenset[str] = frozenset()
+    prompt_progress: bool = False
 
 
 def level_for(thinking_budget: int) -> ThinkingLevel:
@@ -133,6 +135,15 @@ class ModelNotice:
 
 
 @dataclass(frozen=True, slots=True)
+class PromptProgress:
+    """The server has read so many tokens of the request, before it replies. For display; comes before all content."""
+
+    processed: int
+    total: int
+    partial: PartialReply
+
+
+@dataclass(frozen=True, slots=True)
 class RetryLater:
     """A provider's rate limit that ends by itself; `reason` is a short text for the user.
 
@@ -168,7 +179,9 @@ class ReplyEnd:
     size: RefusedSize | None = None
 
 
-ModelEvent: TypeAlias = ReplyStart | BlockStart | BlockDelta | BlockEnd | Retry | ModelNotice | ReplyEnd
+ModelEvent: TypeAlias = (
+    ReplyStart | PromptProgress | BlockStart | BlockDelta | BlockEnd | Retry | ModelNotice | ReplyEnd
+)
 AttemptEvent: TypeAlias = ModelEvent | FailedAttempt
 
 

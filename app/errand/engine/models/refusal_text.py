@@ -80,6 +80,7 @@ _MIN_WINDOW = 128
 # Fields of requests that some servers refuse. The last ones are words too: they count in quotes, or in a path.
 _PLAIN_FIELDS = (
     "stream_options",
+    "return_progress",
     "parallel_tool_calls",
     "tool_choice",
     "reasoning_effort",

@@ -24,6 +24,7 @@ from errand.protocol.events import (
     McpUpdate,
     PersonalityDeleted,
     PersonalityUpdate,
+    PromptReading,
     TaskMessage,
     TaskPlan,
     TaskUpdate,
@@ -124,6 +125,9 @@ class Stores:
                 self.tools.on_event()
 
     def apply_delta(self, delta: Delta) -> None:
+        if isinstance(delta, PromptReading):
+            self.tasks.show_reading(delta)
+            return
         for store in self._opened:
             if store.conversation_id == delta.conversation_id:
                 store.put_delta(delta)

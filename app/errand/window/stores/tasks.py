@@ -7,8 +7,9 @@ from datetime import UTC, datetime
 
 from PySide6.QtCore import QObject, Signal
 
-from errand.client.texts.tasks import is_unfinished, tool_activity, unfinished_text
-from errand.protocol.tasks.task import Task
+from errand.client.texts.tasks import is_unfinished, reading_text, tool_activity, unfinished_text
+from errand.protocol.events import PromptReading
+from errand.protocol.tasks.task import Task, replace_fields
 from errand.text.translation import tr
 from errand.window.stores.window_state import WindowStateStore
 
@@ -83,6 +84,12 @@ class TaskStore(QObject):
         self._update_at_work(task)
         self._forget_old()
         self.taskUpdate.emit(task)
+
+    def show_reading(self, reading: PromptReading) -> None:
+        """Show how much of its request a model server has read, until the task's next change."""
+        task = self._tasks.get(reading.task_id)
+        if task is not None and task.activity.status == "thinking":
+            self.put(replace_fields(task, detail=reading_text(reading)))
 
     def put_snapshot(self, tasks: Iterable[Task]) -> None:
         """Replace all tasks that have not ended: the snapshot lists all of them."""

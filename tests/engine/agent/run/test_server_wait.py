@@ -1,12 +1,16 @@
 """A task waits for a server that loads its model, and takes the model that the server has then."""
 
+import asyncio
 from pathlib import Path
 
+import msgspec
+
 from errand.protocol.blocks import NoticeBlock
+from errand.protocol.events import PromptReading
 from errand.protocol.tasks.methods import TaskStartParams
 from errand.text.notice_text import notice_text
 from tests.support.engine_parts import engine_parts
-from tests.support.local_servers import llama_cpp, loading_llama_cpp
+from tests.support.local_servers import llama_cpp, loading_llama_cpp, vllm
 from tests.support.model_server import ModelServer, Reply
 
 
@@ -62,6 +66,43 @@ async def test_a_template_without_tools_means_tools_as_text_from_the_first_reque
         "llama_cpp/bare.gguf does not support tool calls. Tools are described in its prompt and it writes calls as "
         "text, which is less reliable. For long tasks, choose a model with tool calls."
     ]
+
+
+async def test_how_much_of_a_request_is_read_is_shown_and_not_stored(tmp_path: Path) -> None:
+    may_reply = asyncio.Event()
+    progress = tuple(_progress(processed) for processed in (0, 256, 300))
+    end = Reply(text="hello").pieces()
+    reply = Reply(raw=(*progress[:2], progress[2], *end), stall_after=2, rest=may_reply)
+    server = ModelServer([reply], pages=llama_cpp("m.gguf", window=32768))
+    async with engine_parts(tmp_path, server) as engine:
+        engine.services.keys.add_environment({"LLAMA_CPP_API_BASE": server.url})
+        task = await engine.services.runner.start(TaskStartParams(prompt="hi", workspace=str(engine.workspace)))
+        reading = PromptReading(conversation_id=task.conversation_id, task_id=task.id, processed=256, total=300)
+        await engine.watcher.until(lambda: reading in engine.watcher.deltas)
+        may_reply.set()
+        ended = await engine.watcher.end(task.id)
+    assert server.requests[0].body["return_progress"] is True
+    assert (ended.activity.status, ended.outcome.summary) == ("completed", "hello")
+    assert not any("reading" in task.activity.detail for task in engine.watcher.tasks(task.id))
+
+
+async def test_only_llama_cpp_is_asked_for_its_progress(tmp_path: Path) -> None:
+    server = ModelServer([Reply(text="hello")], pages=vllm("m", 32768))
+    async with engine_parts(tmp_path, server) as engine:
+        engine.services.keys.add_environment({"VLLM_API_BASE": server.url})
+        task = await engine.services.runner.start(TaskStartParams(prompt="hi", workspace=str(engine.workspace)))
+        await engine.watcher.end(task.id)
+    assert "return_progress" not in server.requests[0].body
+
+
+def _progress(processed: int) -> bytes:
+    delta = {"role": "assistant", "content": None}
+    chunk = {
+        "choices": [{"finish_reason": None, "index": 0, "delta": delta}],
+        "object": "chat.completion.chunk",
+        "prompt_progress": {"total": 300, "cache": 0, "processed": processed, "time_ms": 3608},
+    }
+    return b"data: " + msgspec.json.encode(chunk) + b"\n\n"
 
 
 def _port(server: ModelServer) -> str:

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from errand.engine.core.messages import AssistantMessage, Message, ToolResultMessage
-from errand.engine.models.base import BlockDelta, BlockEnd, BlockStart, ModelNotice, PartialReply, Retry
+from errand.engine.models.base import BlockDelta, BlockEnd, BlockStart, ModelNotice, PartialReply, PromptProgress, Retry
 from errand.engine.tools.results import ToolResult
 from errand.protocol.base import JsonObject
 
-StreamEvent: TypeAlias = BlockStart | BlockDelta | BlockEnd | Retry | ModelNotice
+StreamEvent: TypeAlias = PromptProgress | BlockStart | BlockDelta | BlockEnd | Retry | ModelNotice
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ from errand.engine.models.base import (
     ModelNotice,
     ModelOptions,
     ModelRequest,
+    PromptProgress,
     ReplyEnd,
     ReplyStart,
     Retry,
@@ -49,6 +50,9 @@ async def stream_reply(run: LoopRun) -> AssistantMessage:
             if share.is_over:  # a server may stream without a pause
                 await share.renew()
             match event:
+                case PromptProgress():
+                    if run.partial is not None:
+                        await run.emit(MessageUpdate(event.partial, event))
                 case BlockDelta() | BlockStart() | BlockEnd():
                     if run.partial is not None:
                         run.partial = event.partial

@@ -27,7 +27,7 @@ from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.errors import Busy
 from errand.engine.core.ids import new_id
 from errand.engine.core.messages import AssistantMessage, Message, StopReason, Text, ToolCall, ToolResultMessage
-from errand.engine.models.base import BlockDelta, ModelNotice, ModelRequest, Retry
+from errand.engine.models.base import BlockDelta, ModelNotice, ModelRequest, PromptProgress, Retry
 from errand.engine.models.reply.usage import usage_or_estimate, with_usage
 from errand.engine.storage.records import executions, tasks, turns
 from errand.engine.storage.sql.journal import Journal
@@ -35,7 +35,7 @@ from errand.engine.tools.base import Access
 from errand.engine.tools.control_tools import AskUser, SendUpdate, TaskComplete
 from errand.engine.tools.memory.search import SearchMemory
 from errand.protocol.blocks import Block, NoticeBlock, NoticeKind, SummaryBlock, TextBlock, ToolCallBlock
-from errand.protocol.events import TaskPlan, ToolOutput
+from errand.protocol.events import PromptReading, TaskPlan, ToolOutput
 from errand.protocol.notices import NoticeData, ReplyCut, UnknownPrice
 from errand.protocol.usage import Usage
 
@@ -208,6 +208,8 @@ class TaskRecorder(Feature):
                 if self._state.task.activity.detail:
                     self._state.set_activity("")
                 self._reply.delta(delta)
+            case MessageUpdate(event=PromptProgress() as progress):
+                self._reading(progress)
             case MessageUpdate(event=Retry() as retry):
                 self._reply.restart()
                 if self._state.task.activity.retry_at is not None:
@@ -417,6 +419,17 @@ class TaskRecorder(Feature):
             seconds=time.monotonic() - self._call_started,
             estimated=used.estimated,
         )
+
+    def _reading(self, progress: PromptProgress) -> None:
+        """Show how much of the request the server has read; that is not stored."""
+        task = self._state.task
+        reading = PromptReading(
+            conversation_id=task.conversation_id,
+            task_id=task.id,
+            processed=progress.processed,
+            total=progress.total,
+        )
+        self._log.deltas.add(reading, after=self._log.head)
 
     def _output(self, event: ToolExecutionUpdate) -> None:
         task = self._state.task

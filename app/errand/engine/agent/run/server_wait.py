@@ -51,6 +51,8 @@ class ModelServerWait(Feature):
         status = await self._servers.status_for_request(request.model, api_base)
         if status is not None and status.is_loading:
             status = await self._loaded(request.model, api_base, status, cancel)
+        if status is not None and status.kind == "llama_cpp":
+            request = replace(request, options=replace(request.options, prompt_progress=True))
         only = status.only_model if status is not None else None
         provider, _, name = request.model.removeprefix(REACT).partition("/")
         if only is None or only.name == name or cancel.is_set:

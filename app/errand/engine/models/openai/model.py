@@ -54,6 +54,8 @@ class ChatCompletions:
             body[_max_tokens_field(provider, options)] = options.max_tokens
         if provider.cache_field and options.session_id:
             body[provider.cache_field] = options.session_id
+        if options.prompt_progress:
+            body["return_progress"] = True
         body |= effort_fields(request, provider)
         return {name: value for name, value in body.items() if name not in options.left_out}
 

@@ -7,7 +7,7 @@ import msgspec
 
 from errand.engine.core.input_limits import dollars, token_count
 from errand.engine.core.messages import StopReason, Usage
-from errand.engine.models.base import ModelEvent
+from errand.engine.models.base import ModelEvent, PromptProgress
 from errand.engine.models.failures import AttemptFailure, FailureKind, ProviderError
 from errand.engine.models.openai.side_fields import (
     CALL_FIELDS,
@@ -117,6 +117,7 @@ class _Chunk(msgspec.Struct):
     choices: list[_Choice] | _Choice | None = None
     usage: _Usage | None = None
     error: JsonValue = None
+    prompt_progress: JsonValue = None  # llama.cpp
 
     @property
     def is_blank(self) -> bool:
@@ -194,10 +195,18 @@ class ChunkReader:
             raise error_in_stream(chunk.error, self._title, self._assembly.redactor)
         if chunk.usage is not None:
             self._assembly.usage = chunk.usage.to_usage()
+        if chunk.prompt_progress is not None and self._assembly.is_empty:
+            return self._progress(chunk.prompt_progress)
         choices = [chunk.choices] if isinstance(chunk.choices, _Choice) else chunk.choices or []
         # A whole message after its pieces would repeat them.
         takes_message = any(choice.message is not None for choice in choices) and self._assembly.is_empty
         return [event for choice in choices for event in self._read_choice(choice, takes_message)]
+
+    def _progress(self, progress: JsonValue) -> list[ModelEvent]:
+        """Return how much of the request is read; such a chunk has no content yet."""
+        fields = progress if isinstance(progress, dict) else {}
+        total, processed = token_count(fields.get("total")), token_count(fields.get("processed"))
+        return [PromptProgress(min(processed, total), total, self._assembly.message)] if total else []
 
     def _read_choice(self, choice: _Choice, takes_message: bool) -> list[ModelEvent]:
         """Some servers send the text in one choice and the calls in another, although one choice is asked for."""

@@ -11,6 +11,7 @@ from errand.engine.models.base import (
     BlockStart,
     ModelEvent,
     ModelNotice,
+    PromptProgress,
     ReplyEnd,
     ReplyStart,
     Retry,
@@ -223,6 +224,8 @@ class ProxyEncoder:
                 return NoticeSent(text=data_text(data))
             case ReplyEnd():
                 return self._end(event)
+            case PromptProgress():
+                raise AssertionError("the server that shares models asks for none")
             case _:
                 assert_never(event)
 

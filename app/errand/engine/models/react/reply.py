@@ -10,6 +10,7 @@ from errand.engine.models.base import (
     ModelEvent,
     ModelNotice,
     ModelRequest,
+    PromptProgress,
     ReplyEnd,
     ReplyStart,
     Retry,
@@ -58,7 +59,7 @@ class ReActReply:
                 return self._native_call(event)
             case BlockStart() | BlockDelta() | BlockEnd():
                 return []
-            case Retry() | ModelNotice():
+            case Retry() | ModelNotice() | PromptProgress():
                 return [replace(event, partial=self._assembly.message)]
             case ReplyEnd():
                 return self._end(event)
