@@ -260,8 +260,8 @@ _OVER = Reply(status=400, error="the test's script has no further reply")
 class ModelServer:
     """Serves `/v1/chat/completions`, `/v1/responses`, `/v1/messages`, Gemini's streams and `/v1/models` here.
 
-    `url` is the base URL. `pages` has what other paths answer, as status and JSON, and may change; those of local
-    servers are in `local_servers.py`.
+    `url` is the base URL. `pages` has what other paths answer, as status and JSON or a function that returns them, and
+    may change; those of local servers are in `local_servers.py`.
     """
 
     def __init__(
@@ -273,9 +273,9 @@ class ModelServer:
         models: Sequence[str] = ("test-model",),
         responses: bool = True,
         port: int = 0,
-        pages: Mapping[str, Page] | None = None,
+        pages: Mapping[str, Page | Callable[[], Page]] | None = None,
     ) -> None:
-        self.pages = dict(pages or {})
+        self.pages: dict[str, Page | Callable[[], Page]] = dict(pages or {})
         self.requests: list[ReceivedRequest] = []
         self.url = ""
         self._answer = answer or (by_turn(turns) if turns else in_order(replies))
@@ -330,7 +330,8 @@ class ModelServer:
         return response
 
     async def _page(self, request: web.Request) -> web.Response:
-        status, answer = self.pages.get(request.path, (404, {"error": "not found"}))
+        page = self.pages.get(request.path, (404, {"error": "not found"}))
+        status, answer = page() if callable(page) else page
         return web.json_response(answer, status=status)
 
     async def _list(self, request: web.Request) -> web.Response:

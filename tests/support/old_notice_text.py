@@ -26,6 +26,7 @@ from errand.protocol.notices import (
     ReplyCut,
     ReplyNotice,
     RoundEnded,
+    SmallWindow,
     SummaryForgotten,
     TaskCompleted,
     TaskEndNotice,
@@ -68,6 +69,7 @@ def data_text(data: NoticeData) -> str:
             | NoAnswer()
             | ModelChanged()
             | ToolsAsText()
+            | SmallWindow()
             | TemperatureLeftOut()
             | ThinkingNotSent()
             | UnknownPrice()
@@ -259,6 +261,8 @@ def _reply_text(data: ReplyNotice) -> str:
                 f"{model} does not call tools by itself. It is told of them in its prompt and writes its calls as text "
                 "instead, which is less reliable; for long work choose a model that calls tools."
             )
+        case SmallWindow():
+            return ""  # came later
         case TemperatureLeftOut(model=model, temperature=temperature, thinks=thinks):
             reason = "a model that thinks has its own" if thinks else f"{model} does not take it"
             return f"The temperature {temperature:g} is left out: {reason}."

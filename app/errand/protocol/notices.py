@@ -169,6 +169,14 @@ class ToolsAsText(Wire, frozen=True, kw_only=True, omit_defaults=True, tag="tool
     model: str
 
 
+class SmallWindow(Wire, frozen=True, kw_only=True, omit_defaults=True, tag="smallWindow"):
+    """Ollama gives the model a context window of `window` tokens, of the `trained` ones that it could have."""
+
+    model: str
+    window: int
+    trained: int
+
+
 class TemperatureLeftOut(Wire, frozen=True, kw_only=True, omit_defaults=True, tag="temperatureLeftOut"):
     """The model refuses this temperature, or `thinks` and so has a fixed one."""
 
@@ -242,7 +250,7 @@ class SummaryForgotten(Wire, frozen=True, kw_only=True, omit_defaults=True, tag=
 
 ContextNotice: TypeAlias = ContextNearlyFull | ContextTruncated | NoSummary
 ReplyNotice: TypeAlias = (
-    ReplyCut | NoAnswer | ModelChanged | ToolsAsText | TemperatureLeftOut | ThinkingNotSent | UnknownPrice
+    ReplyCut | NoAnswer | ModelChanged | ToolsAsText | SmallWindow | TemperatureLeftOut | ThinkingNotSent | UnknownPrice
 )
 NoticeData: TypeAlias = (
     TaskEndNotice

@@ -27,6 +27,7 @@ from errand.protocol.notices import (
     ReplyCut,
     ReplyNotice,
     RoundEnded,
+    SmallWindow,
     SummaryForgotten,
     TaskCompleted,
     TaskEndNotice,
@@ -91,6 +92,7 @@ def data_text(data: NoticeData) -> str:
             | NoAnswer()
             | ModelChanged()
             | ToolsAsText()
+            | SmallWindow()
             | TemperatureLeftOut()
             | ThinkingNotSent()
             | UnknownPrice()
@@ -341,6 +343,13 @@ def _reply_text(data: ReplyNotice) -> str:
                 "which is less reliable. For long tasks, choose a model with tool calls."
             )
             return text.format(model=model)
+        case SmallWindow(model=model, window=window, trained=trained):
+            text = tr(
+                "Ollama gives {model} {window:,} of its {trained:,} tokens of context, and would drop the rest of a "
+                "longer conversation without a word, so it is kept shorter. Start Ollama with "
+                "OLLAMA_CONTEXT_LENGTH=16384 for more."
+            )
+            return text.format(model=model, window=window, trained=trained)
         case TemperatureLeftOut(model=model, temperature=temperature, thinks=thinks):
             if thinks:
                 text = tr("The temperature {temperature} was not sent: thinking models use their own.")

@@ -3,10 +3,12 @@
 Providers of the cloud are not asked.
 """
 
+from contextlib import suppress
 from dataclasses import replace
 
 from errand.engine.core.addresses import is_local_address
 from errand.engine.core.errors import ConfigurationError
+from errand.engine.core.outgoing import UnusableRoute, proxy_of
 from errand.engine.models.catalog import model_facts
 from errand.engine.models.catalog.configured import ProviderDirectory
 from errand.engine.models.catalog.providers import REACT, RESPONSES_PATH, Provider
@@ -27,6 +29,9 @@ _REQUEST_AGE_S = 2.0
 _REMOTE_AGE_S = 60.0
 # What runs on one's own machines costs nothing, unless it may be a gateway to others.
 _FREE, _UNKNOWN = model_facts.Prices(0.0, 0.0), model_facts.Prices()
+# A large model on a slow disk takes minutes.
+_LOAD_TIMEOUT_S = 1_800.0
+_MAX_LOAD_BYTES = 64 * 1024
 _CHAT_PATH = "/chat/completions"
 
 
@@ -76,6 +81,24 @@ class ModelServers:
                 {f"{provider.name}/{model.name}": _facts(model, prices) for model in status.models}
             )
         return status
+
+    async def load(self, model_id: str, api_base: str | None) -> None:
+        """Let an Ollama load a model, with the window that it gives it; a failure shows in the request that follows.
+
+        A request without a prompt does that, with the same options as requests of the OpenAI-compatible interface.
+        """
+        import aiohttp
+
+        provider = self._providers.of(model_id.removeprefix(REACT))
+        address = ServerAddress(self._asked_base(provider, api_base))
+        url = f"{address.root}/api/generate"
+        timeout = aiohttp.ClientTimeout(total=_LOAD_TIMEOUT_S)
+        request = self._factory.connections.session.post(
+            url, json={"model": _name(model_id), "stream": False}, timeout=timeout, proxy=proxy_of(url)
+        )
+        with suppress(aiohttp.ClientError, OSError, TimeoutError, UnusableRoute):
+            async with request as response:
+                await response.content.read(_MAX_LOAD_BYTES)
 
     def known_status(self, model_id: str, api_base: str | None = None) -> ServerStatus | None:
         """Return the newest answer of the server of a model, without asking."""

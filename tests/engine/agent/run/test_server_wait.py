@@ -10,8 +10,8 @@ from errand.protocol.events import PromptReading
 from errand.protocol.tasks.methods import TaskStartParams
 from errand.text.notice_text import notice_text
 from tests.support.engine_parts import engine_parts
-from tests.support.local_servers import llama_cpp, loading_llama_cpp, vllm
-from tests.support.model_server import ModelServer, Reply
+from tests.support.local_servers import llama_cpp, loading_llama_cpp, ollama, vllm
+from tests.support.model_server import ModelServer, Page, Reply
 
 
 async def test_a_task_waits_while_a_server_loads_its_model_and_names_it_then(tmp_path: Path) -> None:
@@ -93,6 +93,34 @@ async def test_only_llama_cpp_is_asked_for_its_progress(tmp_path: Path) -> None:
         task = await engine.services.runner.start(TaskStartParams(prompt="hi", workspace=str(engine.workspace)))
         await engine.watcher.end(task.id)
     assert "return_progress" not in server.requests[0].body
+
+
+async def test_an_ollama_loads_its_model_first_and_its_small_window_is_said(tmp_path: Path) -> None:
+    server = ModelServer([Reply(text="hello")], pages=ollama("m:latest"))
+
+    def load() -> Page:
+        server.pages.update(ollama("m:latest", window=8192))
+        return 200, {"model": "m:latest", "response": "", "done": True, "done_reason": "load"}
+
+    server.pages["/api/generate"] = load
+    async with engine_parts(tmp_path, server) as engine:
+        engine.services.keys.add_environment({"OLLAMA_HOST": server.url})
+        task = await engine.services.runner.start(TaskStartParams(prompt="hi", workspace=str(engine.workspace)))
+        await engine.watcher.end(task.id)
+        nodes, changes = engine.watcher.nodes(), engine.watcher.tasks(task.id)
+    notices = [notice_text(block) for node in nodes for block in node.blocks if isinstance(block, NoticeBlock)]
+    assert f"Ollama at :{_port(server)} is loading its model" in [task.activity.detail for task in changes]
+    assert [text[:60] for text in notices] == ["Ollama gives ollama/m:latest 8,192 of its 32,768 tokens of c"]
+
+
+async def test_what_cannot_fit_into_the_window_of_an_ollama_is_not_sent(tmp_path: Path) -> None:
+    server = ModelServer([Reply(text="hello")], pages=ollama("m:latest", window=512))
+    async with engine_parts(tmp_path, server) as engine:
+        engine.services.keys.add_environment({"OLLAMA_HOST": server.url})
+        task = await engine.services.runner.start(TaskStartParams(prompt="hi", workspace=str(engine.workspace)))
+        ended = await engine.watcher.end(task.id)
+    assert (ended.outcome.error or "").endswith("or start Ollama with OLLAMA_CONTEXT_LENGTH=8192.")
+    assert server.requests == []
 
 
 def _progress(processed: int) -> bytes:

@@ -57,13 +57,15 @@ _REFUSED_SHARE = 0.75
 class ContextWindowOptions:
     """`window_of`: context window by model id. `share` of it triggers a summary (0: never).
 
-    `larger_window`: how the server of a model is told to have a larger one.
+    `larger_window`: how the server of a model is told to have a larger one. `cuts_silently`: it drops what is too long,
+    where others refuse it.
     """
 
     window_of: Callable[[str], int | None]
     share: float
     to_messages: ToModelMessages
     larger_window: Callable[[str], str] = lambda model: LARGER_WINDOW["other"]
+    cuts_silently: Callable[[str], bool] = lambda model: False
 
 
 class ContextWindow(Feature):
@@ -187,9 +189,10 @@ class ContextWindow(Feature):
             return request
         request = await self._truncate(history, request, window)
         tokens = self._tokens(request)
-        if tokens > _CANNOT_FIT * window and (reason := self._lack_of_room(request, window)):
+        cannot_fit = 1.0 if self._options.cuts_silently(request.model) else _CANNOT_FIT
+        if tokens > cannot_fit * window and (reason := self._lack_of_room(request, window)):
             raise EngineError(reason)
-        if tokens > _CANNOT_FIT * window:
+        if tokens > cannot_fit * window:
             release = "take entries out of those that are kept in context, " if self._kept else ""
             raise EngineError(
                 f"What has to be sent has about {tokens:,} tokens, and {request.model} reads {window:,}. "

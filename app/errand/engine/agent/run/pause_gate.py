@@ -54,7 +54,7 @@ class PauseGate(Feature):
         wait = self._last_call + self._pace_s - time.monotonic()
         if wait > 0 and self._last_call:
             self._state.set_activity(f"next model call in {wait:.0f} s")
-            await _wait_or_cancel(asyncio.sleep(wait), cancel)
+            await wait_or_cancel(asyncio.sleep(wait), cancel)
         await self._wait_open(cancel)
         self._last_call = time.monotonic()
         return request
@@ -76,13 +76,13 @@ class PauseGate(Feature):
             self._state.move("paused", "paused")
             self._waiting += 1
             try:
-                await _wait_or_cancel(self._open.wait(), cancel)
+                await wait_or_cancel(self._open.wait(), cancel)
             finally:
                 self._waiting -= 1
             self._state.derive_status()
 
 
-async def _wait_or_cancel(work: Coroutine[object, object, object], cancel: CancelSignal) -> None:
+async def wait_or_cancel(work: Coroutine[object, object, object], cancel: CancelSignal) -> None:
     """Wait for `work` or the signal, whichever comes first; the other is cancelled."""
     tasks = [asyncio.ensure_future(work), asyncio.ensure_future(cancel.wait())]
     try:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from errand.engine.agent.loop.features import Feature
+from errand.engine.agent.run.pause_gate import wait_or_cancel
 from errand.engine.agent.run.recorder import TaskRecorder
 from errand.engine.agent.run.task_state import TaskState
 from errand.engine.core.cancel import CancelSignal
@@ -13,17 +14,23 @@ from errand.engine.core.errors import EngineError
 from errand.engine.models.base import ModelRequest
 from errand.engine.models.catalog.providers import REACT
 from errand.engine.models.catalog.served_models import LOADING, ServedModel, ServerStatus
-from errand.protocol.notices import ModelChanged
+from errand.protocol.notices import ModelChanged, SmallWindow
 
 # A large model on a slow disk takes minutes.
 _MAX_LOADING_S = 1_800.0
 _POLL_S = 0.5
+# A smaller window leaves little room beside instructions and tools.
+_ENOUGH_TOKENS = 16_384
 
 
 class AskedServers(Protocol):
     """The model servers that can be asked; `ModelServers` are."""
 
     async def status_for_request(self, model_id: str, api_base: str | None) -> ServerStatus | None: ...
+
+    async def status(self, model_id: str, api_base: str | None = None) -> ServerStatus | None: ...
+
+    async def load(self, model_id: str, api_base: str | None) -> None: ...
 
     def known(self, model_id: str, api_base: str | None = None) -> ServedModel | None: ...
 
@@ -51,6 +58,8 @@ class ModelServerWait(Feature):
         status = await self._servers.status_for_request(request.model, api_base)
         if status is not None and status.is_loading:
             status = await self._loaded(request.model, api_base, status, cancel)
+        if status is not None and status.kind == "ollama":
+            await self._check_window(request.model, api_base, status, cancel)
         if status is not None and status.kind == "llama_cpp":
             request = replace(request, options=replace(request.options, prompt_progress=True))
         only = status.only_model if status is not None else None
@@ -66,6 +75,23 @@ class ModelServerWait(Feature):
             self._told.add(change)
             self._recorder.remark(ModelChanged(from_model=request.model, to_model=model, serves_other=True))
         return replace(request, model=model)
+
+    async def _check_window(self, model: str, api_base: str | None, status: ServerStatus, cancel: CancelSignal) -> None:
+        """Let Ollama load the model, which tells its window: it cuts longer requests without a word."""
+        served = status.find(model.removeprefix(REACT).partition("/")[2])
+        if served is None:
+            return
+        if served.is_loaded is False:
+            self._state.set_awaits_server(f"{self._servers.label(model, api_base, status)} is loading its model")
+            await wait_or_cancel(self._servers.load(model, api_base), cancel)
+            self._state.set_awaits_server("")
+            await self._servers.status(model, api_base)
+            served = self._servers.known(model, api_base) or served
+        window, trained = served.context_tokens or 0, served.trained_tokens or 0
+        if not window or window >= min(trained, _ENOUGH_TOKENS) or (model, "window") in self._told:
+            return
+        self._told.add((model, "window"))
+        self._recorder.remark(SmallWindow(model=model, window=window, trained=trained))
 
     async def _loaded(
         self, model: str, api_base: str | None, status: ServerStatus, cancel: CancelSignal

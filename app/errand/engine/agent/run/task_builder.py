@@ -42,7 +42,7 @@ from errand.engine.core.settings import Settings
 from errand.engine.event_log import EventLog
 from errand.engine.memory.facts import FactProposals, Facts
 from errand.engine.models.base import ChatModel
-from errand.engine.models.catalog.served_models import LARGER_WINDOW
+from errand.engine.models.catalog.served_models import LARGER_WINDOW, ServerKind
 from errand.engine.permissions.grants import Grants
 from errand.engine.sandbox.detection import short_text
 from errand.engine.storage.database import Database
@@ -202,7 +202,11 @@ class TaskBuilder:
         calls.find_tools = lambda: tools.all
         gate = PauseGate(state, values.seconds_between_calls, RateLimitWait(state))
         options = ContextWindowOptions(
-            self.models.window_of, values.summarise_at, to_messages, partial(self._larger_window, task)
+            self.models.window_of,
+            values.summarise_at,
+            to_messages,
+            lambda model: LARGER_WINDOW[self._server_of(task, model)],
+            lambda model: self._server_of(task, model) == "ollama",
         )
         summaries = Summarizer(branch, recorder, state.set_activity, model, to_messages)
         pool = self.tools.servers
@@ -274,11 +278,10 @@ class TaskBuilder:
             )
         )
 
-    def _larger_window(self, task: Task, model: str) -> str:
-        """Return how the server of a model is told to have a larger window."""
+    def _server_of(self, task: Task, model: str) -> ServerKind:
         servers = self.models.servers
         served = servers.known(model, task.request.api_base) if servers is not None else None
-        return LARGER_WINDOW[served.server if served is not None else "other"]
+        return served.server if served is not None else "other"
 
     def _delegation(self, state: TaskState, policy: StopPolicy) -> Delegation | None:
         if self.sub_agents is None:
