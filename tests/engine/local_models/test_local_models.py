@@ -267,6 +267,27 @@ async def test_a_cancelled_download_goes_on_from_there(tmp_path: Path) -> None:
         assert server.ranges[-1] == f"bytes={model.received_bytes}-"
 
 
+async def test_an_engine_that_ends_in_a_download_leaves_it_to_the_next_one(tmp_path: Path) -> None:
+    data = gguf(padding=b"x" * 12_000_000)
+    program = stand_in_program(tmp_path / "bin")
+    catalogue = (catalogue_model("small", data),)
+    async with hub({"small.gguf": data}) as server:
+        server.gate = asyncio.Event()
+        async with local_models(tmp_path, catalogue, model_hub=server.url, llama_server=str(program)) as lab:
+            await lab.models.install("local/small")
+            async with asyncio.timeout(WAIT_LIMIT_S):
+                while not lab.published[-1].received_bytes:
+                    lab.heard.clear()
+                    await lab.heard.wait()
+        server.gate.set()
+        async with local_models(tmp_path, catalogue, model_hub=server.url, llama_server=str(program)) as lab:
+            model = await lab.state("small")
+            assert model.state == "available"
+            assert 0 < model.received_bytes < model.size_bytes
+            await _installed(lab, "small")
+            assert server.ranges[-1] == f"bytes={model.received_bytes}-"
+
+
 async def test_a_failed_download_says_why_and_what_to_do(tmp_path: Path) -> None:
     program = stand_in_program(tmp_path / "bin")
     async with (

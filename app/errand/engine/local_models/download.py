@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import os
 import shutil
 import threading
 from collections.abc import Callable
@@ -89,7 +90,7 @@ class Downloader:
                 f"It was deleted. Try again; if that does not help, give another address in the setting "
                 f"{remote.setting}.",
             )
-        await asyncio.to_thread(part.replace, target)
+        await asyncio.to_thread(_put_in_place, part, target)
 
     async def _receive(self, remote: RemoteFile, part: Path, progress: Callable[[int], None]) -> None:
         """Bring the file to its full size, with new attempts while each brings something."""
@@ -229,6 +230,13 @@ def _is_complete(target: Path, size_bytes: int) -> bool:
     """Return True if the file is there; makes its folder otherwise."""
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     return target.is_file() and target.stat().st_size == size_bytes
+
+
+def _put_in_place(part: Path, target: Path) -> None:
+    """Give the file its name once the disk has it: its size is all that is looked at later."""
+    with part.open("rb") as file:
+        os.fsync(file.fileno())
+    part.replace(target)
 
 
 def _usable_bytes(part: Path, size_bytes: int) -> int:

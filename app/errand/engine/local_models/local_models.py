@@ -113,6 +113,11 @@ class LocalModels:
 
     async def close(self) -> None:
         """End the server; downloads keep what has come."""
+        downloads = [download.task for download in self._downloads.values() if download.task is not None]
+        for task in downloads:
+            task.cancel()
+        if downloads:
+            await asyncio.wait(downloads)
         await self._queue.close()
         if self._pool is not None:
             await self._pool.close()

@@ -29,6 +29,7 @@ _EXIT_S = 1.0
 _MAX_LOG_BYTES = 16_384
 _MAX_REASON_LENGTH = 300
 _KEY_BYTES = 24
+_OPTION_VARIABLES = "LLAMA_ARG_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ async def start_server(program: Path, options: ServerOptions, pool: "HttpPool") 
     """
     adopt_orphans()
     port, key = _free_port(), secrets.token_urlsafe(_KEY_BYTES)
-    environment = {**without_secrets(os.environ), "LLAMA_API_KEY": key}
+    environment = {**_environment(), "LLAMA_API_KEY": key}
     launch = await prepare_launch(_command(program, options, port), Path("/"), environment, None)
     owner = new_id("local_model")
     mark = marks.new_mark(owner)
@@ -98,6 +99,12 @@ async def start_server(program: Path, options: ServerOptions, pool: "HttpPool") 
         await _end(child, owner)
         raise
     return RunningServer(options, f"{base_url}/v1", key, child, owner)
+
+
+def _environment() -> dict[str, str]:
+    """Return the engine's environment without secrets, and without options for servers that the person starts."""
+    variables = without_secrets(os.environ)
+    return {name: value for name, value in variables.items() if not name.startswith(_OPTION_VARIABLES)}
 
 
 def _command(program: Path, options: ServerOptions, port: int) -> list[str]:

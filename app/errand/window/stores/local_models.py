@@ -30,6 +30,7 @@ class LocalModelStore(QObject):
         super().__init__()
         self._session = session
         self.listing: LocalModelListResult | None = None
+        session.state_changed.connect(self._on_state_changed)
 
     @property
     def models(self) -> tuple[LocalModel, ...]:
@@ -66,6 +67,11 @@ class LocalModelStore(QObject):
         old = before.get(event.model.id)
         if (old is not None and old.state == "installed") != (event.model.state == "installed"):
             self.available_changed.emit()
+            self.load()
+
+    def _on_state_changed(self) -> None:
+        """Load again what was shown: the engine may be another one, without the downloads of the one before."""
+        if self._session.state == "ready" and self.listing is not None:
             self.load()
 
     async def _call(self, method: Method[LocalModelParams, EmptyResult], model_id: str) -> None:
