@@ -150,6 +150,7 @@ async def test_flood_of_output_is_truncated_to_its_end() -> None:
     for number in range(3):
         stream.add(output(f"{number:04}" * 100_000), after=0)
     (sent,) = receiver.take()
+    assert isinstance(sent, ToolOutput)
     assert len(sent.text) == 64 * 1024
     assert sent.text.endswith("0002")
 

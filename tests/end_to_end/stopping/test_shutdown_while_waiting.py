@@ -35,7 +35,7 @@ async def test_a_summary_under_way_is_given_up_and_made_by_the_next_engine(own_e
     paths.prepare()
     Settings(paths.settings).set("context_tokens", WINDOW)
     gate = asyncio.Event()
-    async with reader(until_done(5), lambda _: Reply(text=SUMMARY, gate=gate)) as server:
+    async with reader(until_done(8), lambda _: Reply(text=SUMMARY, gate=gate)) as server:
         process = await own_errand.start("run", *MODEL, server.url, "work")
         await until(lambda: any(map(is_summary, server.requests)))
         await leaves(own_errand)

@@ -3,6 +3,7 @@
 import asyncio
 from pathlib import Path
 
+from errand.cli.rendering.asks import NOBODY
 from tests.support.command_line import Errand
 from tests.support.model_server import Call, ModelServer, Reply
 
@@ -76,7 +77,7 @@ async def test_without_a_person_a_question_goes_back_to_the_model(errand: Errand
         done = await errand.run("run", *MODEL, server.url, "write a note")
         answer = server.requests[1].messages[-1]["content"]
     assert done.code == 0
-    assert answer == "(no one is there to answer; decide yourself and say what you assumed)"
+    assert answer == NOBODY
     assert "nobody could be asked" not in done.err
     assert "nobody can answer 'Which tone?' here" in done.err
 

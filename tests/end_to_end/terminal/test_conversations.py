@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from errand.cli.rendering.asks import NOBODY
 from tests.support.command_line import Errand, Finished
 from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply
 
@@ -76,9 +77,9 @@ async def test_a_conversation_is_shown_in_order_with_questions_and_thoughts(erra
         "The reply to Delta, with",
         "> Choose",
         "? Which tone?",
-        "  → (no one is there to answer; decide yourself and say what you assumed)",
+        f"  → {NOBODY}",
         "(thinking) hm, hm",
-        "The reply to (no one is there to answer; decide yourself and say what you assumed)",
+        f"The reply to {NOBODY}",
     ]
     assert "hm, hm" not in (await errand.run("show", conversation[-8:], "--no-thinking")).out
     last = await errand.run("show", conversation[-8:], "--last", "1")

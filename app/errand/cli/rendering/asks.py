@@ -18,7 +18,10 @@ _MAX_PATHS = 10
 _MAX_LINES, _LAST_LINES = 40, 8
 _MAX_CHANGE_LINES = 400
 # Told to the model where nobody can answer: not a reason that a person gave.
-NOBODY = "(no one is there to answer; decide yourself and say what you assumed)"
+NOBODY = (
+    "(no one is there to answer: find it out, or decide yourself and say what you assumed; "
+    "if only the person can know it, say what is missing)"
+)
 _VERBS: dict[EffectKind, str] = {
     "command": tr("run"),
     "address": tr("open"),

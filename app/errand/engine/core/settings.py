@@ -190,6 +190,14 @@ class SettingValues(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             "Daily max tokens", "Tokens of all tasks together in a day before they ask to continue. 0 for no limit."
         ),
     ] = 0
+    tool_set: Annotated[
+        Literal["auto", "minimal", "usual", "all"],
+        _setting(
+            "Tools offered",
+            "What models are told of their tools: minimal (files and commands, for small models), usual (the others "
+            "are found when they are needed), all. auto chooses by the size of the model and of its context window.",
+        ),
+    ] = "auto"
     summarise_at: Annotated[
         float,
         msgspec.Meta(ge=0, le=0.95),

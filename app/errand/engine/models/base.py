@@ -12,6 +12,8 @@ from errand.protocol.agents import ThinkingLevel
 from errand.protocol.base import JsonObject
 from errand.protocol.notices import NoticeData
 
+CallForm: TypeAlias = Literal["native", "json"]
+
 # The most tokens of thought of each level, about as providers that take both give them.
 _BUDGETS: tuple[tuple[ThinkingLevel, int], ...] = (
     ("off", 0),
@@ -39,7 +41,8 @@ class ModelOptions:
     read of encrypted thoughts, where a provider gives that. `thinking_budget` is how many tokens the model may think,
     for models that take a number; `thinking_level` is what the others are told. `left_out` are fields of requests that
     the server has refused, `required` those of thoughts that it requires back with every message. `prompt_progress`
-    asks for `PromptProgress`, of servers that are known to report it.
+    asks for `PromptProgress`, of servers that are known to report it. `call_form` is how the model calls tools: by the
+    interface of its server, or as JSON that a schema constrains.
     """
 
     api_key: str | None = field(default=None, repr=False)
@@ -52,6 +55,7 @@ class ModelOptions:
     left_out: frozenset[str] = frozenset()
     required: frozenset[str] = frozenset()
     prompt_progress: bool = False
+    call_form: CallForm = "native"
 
 
 def level_for(thinking_budget: int) -> ThinkingLevel:
@@ -64,7 +68,10 @@ def level_for(thinking_budget: int) -> ThinkingLevel:
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class ModelRequest:
-    """One model call. `model` is the id `provider/model`. The purpose is not sent."""
+    """One model call. `model` is the id `provider/model`. The purpose is not sent.
+
+    `reply_schema` is a JSON Schema to which the server holds the reply, for servers with constrained decoding.
+    """
 
     model: str
     system_prompt: str
@@ -72,6 +79,7 @@ class ModelRequest:
     tools: tuple[ToolDefinition, ...] = ()
     options: ModelOptions = ModelOptions()
     purpose: Literal["reply", "summary", "title"] = "reply"
+    reply_schema: JsonObject | None = None
 
 
 class PartialReply(Protocol):

@@ -75,6 +75,7 @@ async def replay(record: TaskRecord, home: Path) -> TaskRecord:
         settings.set("max_minutes", 0)  # no time elapses in a replay
         settings.set("max_tokens", head.max_tokens)
         settings.set("summarise_at", head.summarise_at)
+        settings.set("tool_set", "all")  # a record has the names of the registered tools
         asks = PendingAsks(log, database.asks)
         has_price = any(node.usage is not None and node.usage.cost_usd is not None for node in record.nodes)
         contents = ContentStore(paths.replaced)

@@ -8,6 +8,7 @@ from errand.engine.tools.browser.tool import Browser
 from errand.engine.tools.code.tool import Code
 from errand.engine.tools.context import ToolContext
 from errand.engine.tools.control_tools import AskUser, SendUpdate, TaskComplete
+from errand.engine.tools.find_tools import FindTools
 from errand.engine.tools.mcp.definitions import SEPARATOR, is_service_tool
 from errand.engine.tools.mcp.tool import McpResources
 from errand.engine.tools.memory.propose import ProposeMemory
@@ -22,7 +23,7 @@ from errand.engine.tools.web.fetch import WebFetch
 # Chosen by a personality, and allowed by the policy.
 TOOLS = (Shell, Code, WebFetch, Python, PythonInference, SearchMemory, ProposeMemory, Browser, TaskTool)
 # Of every task: they only control it.
-CONTROL_TOOLS = (TaskComplete, AskUser, SendUpdate, Todo)
+CONTROL_TOOLS = (TaskComplete, AskUser, SendUpdate, Todo, FindTools)
 # Stands for every tool of every MCP server, in a personality and in rules.
 SERVICES = McpResources.name
 SERVER_PREFIX = f"{SERVICES}:"

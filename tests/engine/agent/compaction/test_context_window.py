@@ -153,7 +153,7 @@ async def test_request_refused_as_too_long_is_summarised_and_repeated(tmp_path: 
 async def test_request_that_cannot_be_shortened_fails_with_a_clear_error_and_no_loop(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, reader(lambda _: Reply(text="Done."), lambda _: Reply(text=SUMMARY))) as engine:
         narrow(engine)
-        ended = await engine.watcher.end((await engine.start("x" * 60_000)).id)
+        ended = await engine.watcher.end((await engine.start("x" * 90_000)).id)
         assert ended.activity.status == "error"
         assert ended.outcome.error is not None and "Nothing more can be left out" in ended.outcome.error
         assert engine.model.requests == []

@@ -252,16 +252,22 @@ async def test_hostile_instructions_are_sent_but_grant_nothing(tmp_path: Path) -
 
 
 async def test_system_prompt_stays_unchanged_during_a_task_and_is_stored(tmp_path: Path) -> None:
-    server = ModelServer(replies=[shell("echo changed > AGENTS.md"), DONE, Reply(text="Hello.")])
+    gate = asyncio.Event()
+    answers = [shell("true"), Reply(calls=DONE.calls, gate=gate), Reply(text="Hello.")]
+    server = ModelServer(replies=answers)
     async with engine_parts(tmp_path, server) as engine:
         write(engine.workspace / "AGENTS.md", "as it was")
-        task = await engine.watcher.end((await engine.start()).id)
+        started = await engine.start()
+        await server.request(1)
+        write(engine.workspace / "AGENTS.md", "written meanwhile")
+        gate.set()
+        task = await engine.watcher.end(started.id)
         first, second = (str(request.messages[0]["content"]) for request in server.requests)
         assert first == second and "as it was" in first
         stored_parts = await engine.services.database.prompts.of_task(task.id)
         assert join_parts(stored_parts) == first
         await engine.watcher.end((await engine.start(conversation_id=task.conversation_id)).id)
-        assert "changed" in str(server.requests[2].messages[0]["content"])
+        assert "written meanwhile" in str(server.requests[2].messages[0]["content"])
 
 
 async def test_task_resumed_after_a_restart_keeps_its_system_prompt(tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ async def test_a_call_of_a_server_is_asked_about_and_a_rule_for_the_tool_holds_a
         await answered(engine, task, kind="tool")
         await engine.watcher.end(task.id)
         assert [block.text for block in results(engine.watcher.nodes())][:2] == ["one", "two"]
-        assert {"test__echo", "mcp", "shell"} <= set(offered(engine))
+        assert {"test__echo", "mcp", "bash"} <= set(offered(engine))
 
 
 async def test_a_tool_whose_description_changed_is_asked_about_in_spite_of_rules(tmp_path: Path) -> None:
@@ -219,8 +219,8 @@ async def test_a_personality_has_the_servers_and_tools_it_lists(tmp_path: Path) 
             task = await engine.start(mode="chat", personality_id=name)
             await engine.watcher.end(task.id)
     first, second = offered(engine, 0), offered(engine, 1)
-    assert "other__echo" in first and "shell" in first and "test__echo" not in first and "code" not in first
-    assert "test__echo" in second and "shell" not in second and "other__echo" not in second
+    assert "other__echo" in first and "bash" in first and "test__echo" not in first and "read" not in first
+    assert "test__echo" in second and "bash" not in second and "other__echo" not in second
     assert "mcp" in first and "mcp" not in second  # the resources are those of a whole server
 
 

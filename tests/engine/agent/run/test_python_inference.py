@@ -32,7 +32,7 @@ class Server:
         self._replies = replies
 
     def answer(self, request: ReceivedRequest) -> Reply:
-        if "Ask a language model beside" not in str(request.body.get("tools")):
+        if "python_inference" not in str(request.body.get("tools")):
             self.asked.append(request)
             return self._replies[len(self.asked) - 1]
         is_answered = request.messages[-1]["role"] == "tool"
@@ -177,7 +177,7 @@ async def test_the_cost_is_shown_and_a_budget_bounds_the_calls(tmp_path: Path) -
     reply = Reply(text="y", usage=(1000, 500))
     server = Server({"action": "complete", "prompt": "x"}, reply)
     async with engine_parts(tmp_path, ModelServer(answer=server.answer)) as engine:
-        engine.services.settings.set("own_models", "openai_compatible/test-model 8000 1000 2000")
+        engine.services.settings.set("own_models", "openai_compatible/test-model 16000 1000 2000")
         params = TaskStartParams(
             prompt="go",
             model="openai_compatible/test-model",
@@ -200,7 +200,7 @@ async def test_another_model_is_asked_unless_a_budget_cannot_count_it(tmp_path: 
     arguments: JsonObject = {"action": "complete", "prompt": "x", "model": "openai_compatible/other"}
     server = Server(arguments, Reply(text="y"))
     async with engine_parts(tmp_path, ModelServer(answer=server.answer)) as engine:
-        engine.services.settings.set("own_models", "openai_compatible/test-model 8000 1 2")
+        engine.services.settings.set("own_models", "openai_compatible/test-model 16000 1 2")
         engine.services.settings.set("default_api_base", engine.model.url)
         params = TaskStartParams(
             prompt="go",

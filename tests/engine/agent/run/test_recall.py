@@ -181,4 +181,5 @@ async def test_a_record_with_recalled_entries_is_replayed_without_a_difference(t
         await engine.watcher.end(task.id)
         assert len(await recalled(engine, task.conversation_id)) == 2
         record = read((await record_of(engine, task.id)).lines())
-    assert compare(record, await replay(record, tmp_path / "replay")) == []
+    differences = compare(record, await replay(record, tmp_path / "replay"))
+    assert differences == [], "\n".join(differences)

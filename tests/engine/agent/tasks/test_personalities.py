@@ -52,7 +52,7 @@ async def test_a_task_sets_the_personality_of_its_agent_from_then_on(tmp_path: P
         await engine.watcher.end(second.id)
         prompt, tools = await prompt_and_tools(engine)
         assert prompt.startswith("Talk like a pirate.")
-        assert "code" in str(tools) and "'shell'" not in str(tools)
+        assert "'read'" in str(tools) and "'bash'" not in str(tools)
         assert second.request.thinking_level == "low"
         (agent,) = await engine.services.database.agents.list(first.conversation_id)
         updated_agents = [event.agent for event in engine.watcher.events if isinstance(event, AgentUpdate)]

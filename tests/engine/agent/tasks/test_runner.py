@@ -179,7 +179,7 @@ async def test_chat_ends_at_each_text_reply_and_has_tools_except_completion(tmp_
         )
         (first, _) = server.requests
         tools = str(first.body["tools"])
-        assert "'shell'" in tools and "'ask_user'" in tools
+        assert "'bash'" in tools and "'ask_user'" in tools
         assert "task_complete" not in tools and "send_update" not in tools
         assert "You talk with a person" in str(first.messages[0]["content"])
 

@@ -152,9 +152,9 @@ async def test_sub_agent_never_has_a_tool_that_its_caller_has_not(tmp_path: Path
         assert (await engine.watcher.end(task.id)).activity.status == "completed"
         refused = next(result for result in results(engine.watcher.nodes()) if result.is_error)
         assert refused.text == "None of these tools may be used here: shell."
-        assert {"shell", "task", "search_memory"} <= offered(engine, "go")
+        assert {"bash", "task", "search_memory"} <= offered(engine, "go")
         for prompt in ("Do a.", "Do b."):
-            assert offered(engine, prompt) & {"shell", "task", "search_memory"} == {"task", "search_memory"}
+            assert offered(engine, prompt) & {"bash", "task", "search_memory"} == {"task", "search_memory"}
 
 
 @on_both

@@ -49,9 +49,14 @@ class MessageQueue:
         return taken
 
 
+def definitions_of(tools: tuple[AgentTool, ...]) -> tuple[ToolDefinition, ...]:
+    """Return the definitions of tools under their own names."""
+    return tuple(ToolDefinition(tool.name, tool.description, tool.parameters) for tool in tools)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopConfig:
-    """Settings that stay constant during a run."""
+    """Settings that stay constant during a run. `define_tools` returns the tools as the model is told of them."""
 
     stream: StreamFunction
     system_prompt: str = ""
@@ -62,6 +67,7 @@ class LoopConfig:
     tool_execution: ExecutionMode = "parallel"
     steering: Steering = "skip_remaining"
     hooks: Hooks = field(default_factory=Hooks)
+    define_tools: Callable[[tuple[AgentTool, ...]], tuple[ToolDefinition, ...]] = definitions_of
 
 
 @dataclass(slots=True, kw_only=True)
@@ -94,7 +100,7 @@ class LoopRun:
     def set_tools(self, tools: tuple[AgentTool, ...]) -> None:
         """Offer these tools from the next model call on."""
         self.tools = {tool.name: tool for tool in tools}
-        self.definitions = tuple(ToolDefinition(tool.name, tool.description, tool.parameters) for tool in tools)
+        self.definitions = self.config.define_tools(tools)
 
     def add(self, message: Message) -> None:
         self.messages.append(message)

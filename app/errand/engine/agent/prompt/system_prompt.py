@@ -42,7 +42,8 @@ def role_part(context: PromptContext) -> PromptPart:
 
 
 def rules_part(context: PromptContext) -> PromptPart:
-    return PromptPart(name="rules", text=prompt_text("chat_rules" if context.mode == "chat" else "task_rules"))
+    rules = "short_rules" if context.is_short else "chat_rules" if context.mode == "chat" else "task_rules"
+    return PromptPart(name="rules", text=prompt_text(rules))
 
 
 def instructions_part(context: PromptContext) -> PromptPart | None:
@@ -142,7 +143,7 @@ def remarks_of(parts: Iterable[PromptPart]) -> Iterator[PromptRemark | Remark]:
 class TaskSystemPrompt:
     """The system prompt of one task. `role` is the personality's own prompt.
 
-    `ask_about_skills` is awaited before new parts are read.
+    `ask_about_skills` is awaited before new parts are read. `is_short`: it is for a small model.
     """
 
     def __init__(
@@ -153,7 +154,10 @@ class TaskSystemPrompt:
         database: Database,
         paths: Paths,
         ask_about_skills: Callable[[CancelSignal], Awaitable[None]],
+        *,
+        is_short: bool = False,
     ) -> None:
+        self._is_short = is_short
         self._task = task
         self._role = role
         self._facts = facts
@@ -170,19 +174,34 @@ class TaskSystemPrompt:
         workspace = Path(task.request.workspace)
         await self._ask_about_skills(cancel)
         facts = await self._facts.for_task(workspace)
-        parts = await current_parts(self._role, workspace, task.options.mode, self._paths, facts, task.options.approve)
+        parts = await current_parts(
+            self._role,
+            workspace,
+            task.options.mode,
+            self._paths,
+            facts,
+            task.options.approve,
+            is_short=self._is_short,
+        )
         self._database.journal.put(tasks.add(self._task.id, parts))
         return parts
 
 
 async def current_parts(
-    role: str, workspace: Path, mode: TaskMode, paths: Paths, facts: tuple[Fact, ...], approve: ApproveMode = "ask"
+    role: str,
+    workspace: Path,
+    mode: TaskMode,
+    paths: Paths,
+    facts: tuple[Fact, ...],
+    approve: ApproveMode = "ask",
+    *,
+    is_short: bool = False,
 ) -> tuple[PromptPart, ...]:
     """Return the parts that a task would get if it started now. Raises `FolderNotAnswering` if they cannot be read."""
     now = datetime.now(UTC).astimezone()
 
     def read() -> tuple[PromptPart, ...]:
         skills = skill_state(paths.skills)
-        return read_parts(PromptContext(role, workspace, mode, Path.home(), now, approve, skills, facts))
+        return read_parts(PromptContext(role, workspace, mode, Path.home(), now, approve, skills, facts, is_short))
 
     return await in_workspace(workspace, read)

@@ -28,7 +28,7 @@ class PromptContext:
     """`role` is the personality's own prompt. `workspace` is a real path, `home` the user's home directory.
 
     `skills` says which are switched off, and whether those of the workspace are trusted; None uses all. `facts` are
-    those for this workspace, oldest first.
+    those for this workspace, oldest first. `is_short`: for a small model.
     """
 
     role: str
@@ -39,6 +39,7 @@ class PromptContext:
     approve: ApproveMode = "ask"
     skills: SkillState | None = None
     facts: tuple[Fact, ...] = ()
+    is_short: bool = False
 
 
 def workspace_folders(workspace: Path, home: Path) -> tuple[Path, ...]:

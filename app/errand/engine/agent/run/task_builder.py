@@ -17,6 +17,7 @@ from errand.engine.agent.run.approvals import Approvals
 from errand.engine.agent.run.delegation import Delegation, SubAgentRunner
 from errand.engine.agent.run.limits import DailyBudget, TaskLimits
 from errand.engine.agent.run.model_calls import TaskModelCalls
+from errand.engine.agent.run.offered_tools import OfferedTools
 from errand.engine.agent.run.pause_gate import PauseGate
 from errand.engine.agent.run.pending_asks import PendingAsks, UserQuestions
 from errand.engine.agent.run.queued_messages import QueuedMessages
@@ -34,6 +35,7 @@ from errand.engine.agent.run.task_context import TaskContext, TaskTools
 from errand.engine.agent.run.task_run import TaskParts, TaskRun
 from errand.engine.agent.run.task_sandbox import SandboxFactory, TaskAddresses
 from errand.engine.agent.run.task_state import TaskState
+from errand.engine.agent.tool_offer.choice import ToolChoice, choose_tools
 from errand.engine.checkpoints.contents import ContentStore
 from errand.engine.checkpoints.recorder import TaskCheckpoints
 from errand.engine.core.cancel import CancelSignal
@@ -42,13 +44,14 @@ from errand.engine.core.settings import Settings
 from errand.engine.event_log import EventLog
 from errand.engine.memory.facts import FactProposals, Facts
 from errand.engine.models.base import ChatModel
-from errand.engine.models.catalog.served_models import LARGER_WINDOW, ServerKind
+from errand.engine.models.catalog.served_models import LARGER_WINDOW, ServedModel, ServerKind
 from errand.engine.permissions.grants import Grants
 from errand.engine.sandbox.detection import short_text
 from errand.engine.storage.database import Database
 from errand.engine.tools.base import GuardedTool
 from errand.engine.tools.context import Embed, MemoryAccess, ModelAccess, ShellContext, ToolContext, no_embedding
 from errand.engine.tools.control_tools import AskUser, SendUpdate, TaskComplete
+from errand.engine.tools.find_tools import FindTools
 from errand.engine.tools.mcp.pool import McpPool
 from errand.engine.tools.processes.termination import ProcessSweep
 from errand.engine.tools.registry import bind, uses_tool
@@ -195,9 +198,10 @@ class TaskBuilder:
             models=ModelAccess(calls, self.tools.embed),
             sub_agents=delegation,
         )
+        find_tools = FindTools(lambda: tools.offer.hidden_definitions)
+        bound = self._tools(task, personality, state, completion, tool_context)
         tools = TaskTools(
-            self.tools.replace(self._tools(task, personality, state, completion, tool_context)),
-            Path(task.request.workspace),
+            self.tools.replace((*bound, find_tools)), Path(task.request.workspace), self._choice(task, personality)
         )
         calls.find_tools = lambda: tools.all
         gate = PauseGate(state, values.seconds_between_calls, RateLimitWait(state))
@@ -238,6 +242,7 @@ class TaskBuilder:
             recorder,
             *(() if services is None else (services,)),
             CallRepair(tools),
+            OfferedTools(tools),
         )
         config = LoopConfig(
             stream=stream_of(features, model),
@@ -245,6 +250,7 @@ class TaskBuilder:
             temperature=personality.temperature,
             session_id=task.conversation_id,
             hooks=hooks_of(features, load_images),
+            define_tools=lambda _: tools.offer.definitions,
         )
         loop = LoopRun(
             config=config,
@@ -258,7 +264,13 @@ class TaskBuilder:
         )
         skills = SkillQuestion(context, self.paths.skills)
         prompt = TaskSystemPrompt(
-            task, personality.system_prompt, self.memory.facts, self.database, self.paths, skills.ask_if_new
+            task,
+            personality.system_prompt,
+            self.memory.facts,
+            self.database,
+            self.paths,
+            skills.ask_if_new,
+            is_short=tools.offer.call_form == "json",
         )
         return TaskRun(
             TaskParts(
@@ -279,9 +291,13 @@ class TaskBuilder:
         )
 
     def _server_of(self, task: Task, model: str) -> ServerKind:
-        servers = self.models.servers
-        served = servers.known(model, task.request.api_base) if servers is not None else None
+        served = self._served(task, model)
         return served.server if served is not None else "other"
+
+    def _served(self, task: Task, model: str = "") -> ServedModel | None:
+        """Return what the server of a model says of it, by default of the task's; None if nothing is known."""
+        servers = self.models.servers
+        return servers.known(model or task.request.model, task.request.api_base) if servers is not None else None
 
     def _delegation(self, state: TaskState, policy: StopPolicy) -> Delegation | None:
         if self.sub_agents is None:
@@ -306,6 +322,12 @@ class TaskBuilder:
         if task.options.mode == "chat":  # it has nothing to plan and to complete
             return tools
         return (*tools, SendUpdate(), Todo(state.set_todo), completion)
+
+    def _choice(self, task: Task, personality: Personality) -> ToolChoice:
+        """Return which tools the model is offered, and how it calls them."""
+        named = frozenset((*personality.tools, *task.request.tools))
+        model = task.request.model
+        return choose_tools(self.settings.values.tool_set, self._served(task), self.models.window_of(model), named)
 
     def _show_background(self, conversation_id: str, commands: tuple[BackgroundCommand, ...]) -> None:
         self.log.publish(BackgroundUpdate(conversation_id=conversation_id, commands=commands))

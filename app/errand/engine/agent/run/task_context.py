@@ -13,6 +13,8 @@ from errand.engine.agent.loop.hooks import PendingCall
 from errand.engine.agent.run.pending_asks import PendingAsks
 from errand.engine.agent.run.queued_messages import QueuedMessages
 from errand.engine.agent.run.task_state import TaskState
+from errand.engine.agent.tool_offer.choice import ToolChoice
+from errand.engine.agent.tool_offer.offer import ToolOffer
 from errand.engine.core.errors import FolderNotAnswering
 from errand.engine.core.workspace_threads import in_workspace
 from errand.engine.event_log import EventLog
@@ -44,19 +46,26 @@ class TaskContext:
 
 
 class TaskTools:
-    """The tools of one task: report the effects of a call, and run only what was allowed."""
+    """The tools of one task: report the effects of a call, and run only what was allowed.
 
-    def __init__(self, tools: tuple[GuardedTool, ...], workspace: Path) -> None:
+    `offer` is how the model is told of them.
+    """
+
+    def __init__(self, tools: tuple[GuardedTool, ...], workspace: Path, choice: ToolChoice) -> None:
         self._own = tools
         self._workspace = workspace
-        self.all = tools
-        self._by_name = {tool.name: tool for tool in tools}
+        self._choice = choice
+        self._use(tools)
 
     def set_service_tools(self, tools: tuple[GuardedTool, ...]) -> None:
         """The tools of connected servers, beside the task's own, whose names win."""
         own = {tool.name for tool in self._own}
-        self.all = (*self._own, *(tool for tool in tools if tool.name not in own))
-        self._by_name = {tool.name: tool for tool in self.all}
+        self._use((*self._own, *(tool for tool in tools if tool.name not in own)))
+
+    def _use(self, tools: tuple[GuardedTool, ...]) -> None:
+        self.all = tools
+        self._by_name = {tool.name: tool for tool in tools}
+        self.offer = ToolOffer(tools, self._choice)
 
     async def access_of(self, pending: PendingCall) -> Access:
         """Return the current effects of a call, from a thread of the workspace.

@@ -16,7 +16,7 @@ from errand.engine.models.openai.responses_api import reasons
 from errand.engine.models.openai.stream import ChunkReader
 from errand.engine.models.reply.builder import ReplyBuilder
 from errand.engine.models.reply.content import PartlyEncoded
-from errand.protocol.base import JsonValue
+from errand.protocol.base import JsonObject, JsonValue
 
 _PATH = "/chat/completions"
 
@@ -48,6 +48,8 @@ class ChatCompletions:
             body["stream_options"] = {"include_usage": True}
         if request.tools:
             body["tools"] = tool_definitions(request.tools)
+        if request.reply_schema is not None:
+            body["response_format"] = _json_format(request.reply_schema)
         if options.temperature is not None:
             body["temperature"] = options.temperature
         if options.max_tokens is not None:
@@ -98,6 +100,10 @@ class OpenAIModel:
             async for event in events:
                 self._speaks_responses = self._speaks_responses and isinstance(event, FailedAttempt)
                 yield event
+
+
+def _json_format(schema: JsonObject) -> JsonValue:
+    return {"type": "json_schema", "json_schema": {"name": "reply", "strict": True, "schema": schema}}
 
 
 def _max_tokens_field(provider: Provider, options: ModelOptions) -> str:

@@ -26,6 +26,8 @@ from errand.engine.models.base import (
 from errand.engine.models.catalog import model_facts
 from errand.engine.models.catalog.providers import REACT
 from errand.engine.models.failures import ABORTED, AttemptFailure, FailedAttempt, FailureKind, too_long
+from errand.engine.models.json_calls.reply import JsonCallReply
+from errand.engine.models.json_calls.request import with_json_calls
 from errand.engine.models.react.reply import ReActReply, with_text_tools
 from errand.engine.models.recovery.fallback import FallbackModels, all_failed, fallback_notice, request_to
 from errand.engine.models.recovery.request_adaptation import (
@@ -133,7 +135,7 @@ class _Recovery:
         self._has_shown_parts = False
         # The form of the request: what is sent, and the decoder of calls written as text.
         self.sent = request
-        self._decoder: ReActReply | None = None
+        self._decoder: ReActReply | JsonCallReply | None = None
         self._omits_pictures = False
         # The current attempt.
         self._number = 0
@@ -219,8 +221,12 @@ class _Recovery:
         if self._omits_pictures:
             request = without_result_pictures(request)
         is_text = bare != request.model or (learned is not None and not learned.calls_tools(bare))
-        self._decoder = ReActReply(request, self._limits) if is_text else None
-        self.sent = with_text_tools(request) if is_text else request
+        if request.options.call_form == "json" and request.tools and bare == request.model:
+            self._decoder, self.sent = JsonCallReply(request, self._limits), with_json_calls(request)
+        elif is_text:
+            self._decoder, self.sent = ReActReply(request, self._limits), with_text_tools(request)
+        else:
+            self._decoder, self.sent = None, request
         if learned is not None and not learned.gives_summaries(bare):
             self.sent = without_summary(self.sent)
         if learned is None:

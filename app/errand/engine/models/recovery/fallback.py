@@ -68,7 +68,8 @@ def request_to(model_id: str, request: ModelRequest) -> ModelRequest:
     """Return the request for this model, without what is for the first one alone, such as its API key."""
     if model_id == request.model:
         return request
-    return replace(request, model=model_id, options=replace(request.options, api_key=None, prompt_progress=False))
+    options = replace(request.options, api_key=None, prompt_progress=False, call_form="native")
+    return replace(request, model=model_id, options=options)
 
 
 def fallback_notice(request: ModelRequest, failures: list[ReplyEnd], model_id: str) -> ModelChanged:

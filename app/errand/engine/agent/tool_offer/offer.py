@@ -1,0 +1,162 @@
+"""`ToolOffer`: the tools of a task as its model sees them, and the way of each call between the two."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from errand.engine.agent.tool_offer.choice import ToolChoice, ToolSetName
+from errand.engine.agent.tool_offer.presentations import MINIMAL, RARE, USUAL, Presentation
+from errand.engine.core.json_input.lenient_json import read_object
+from errand.engine.core.messages import TASK_COMPLETE, ToolCall
+from errand.engine.models.base import CallForm, ToolDefinition
+from errand.engine.models.reply.content import encode
+from errand.engine.models.reply.usage import CHARACTERS_A_TOKEN
+from errand.engine.tools.base import AgentTool
+from errand.engine.tools.find_tools import FindTools
+from errand.engine.tools.mcp.definitions import SEPARATOR, is_service_tool
+from errand.engine.tools.mcp.tool import McpResources
+from errand.protocol.base import JsonObject
+
+# A call of this name is a call of the tool that it names: the record never has it.
+CALL_TOOL = "call_tool"
+# Of the context window: the definitions of tools of other programs that are offered directly.
+_SERVICE_SHARE = 0.1
+_DEFAULT_WINDOW = 32_768
+_PRESENTED: dict[ToolSetName, tuple[Presentation, ...]] = {"minimal": MINIMAL, "usual": USUAL, "all": ()}
+
+
+class ToolOffer:
+    """The definitions for a model, and calls in both forms: as offered and as registered.
+
+    Tools beyond the set are found by `find_tools` and called by `call_tool`, so that the list of tools stays the same
+    within a conversation.
+    """
+
+    def __init__(self, tools: Sequence[AgentTool], choice: ToolChoice) -> None:
+        self.call_form: CallForm = choice.call_form
+        self._tools = {tool.name: tool for tool in tools}
+        presented = [
+            presentation
+            for presentation in _PRESENTED[choice.set_name]
+            if (tool := self._tools.get(presentation.tool)) is not None and _fits(presentation, tool)
+        ]
+        self._presented = {presentation.name: presentation for presentation in presented}
+        presented_tools = {presentation.tool for presentation in presented}
+        others = [tool for tool in tools if tool.name not in presented_tools and tool.name != FindTools.name]
+        direct, hidden = _split(others, choice)
+        self._direct = {tool.name for tool in direct}
+        self._hidden = {tool.name: tool for tool in hidden}
+        self._rare = {
+            presentation.name: presentation
+            for presentation in RARE
+            if choice.set_name == "usual" and presentation.tool in self._tools
+        }
+        # A small model is not told of tools that it can do without.
+        worth_finding = any(map(_is_of_servers, self._hidden)) or (choice.set_name != "minimal" and self._hidden)
+        can_find = FindTools.name in self._tools and bool(worth_finding)
+        definitions = [self._definition(presentation) for presentation in presented]
+        definitions += [ToolDefinition(tool.name, tool.description, tool.parameters) for tool in direct]
+        if can_find:
+            definitions += [self._find_tools_definition(), _call_tool_definition()]
+        self.definitions = tuple(definitions)
+        self.names = tuple(definition.name for definition in definitions)
+
+    @property
+    def hidden_definitions(self) -> tuple[ToolDefinition, ...]:
+        """The definitions of the tools that `find_tools` finds."""
+        rare = (self._definition(presentation) for presentation in self._rare.values())
+        hidden = (ToolDefinition(tool.name, tool.description, tool.parameters) for tool in self._hidden.values())
+        return (*rare, *hidden)
+
+    def registered(self, call: ToolCall) -> ToolCall:
+        """Return the call of the registered tool for one as offered; unchanged if no offered tool has its name."""
+        if call.name == CALL_TOOL:
+            return self._called_by_name(call)
+        presentation = self._presented.get(call.name) or self._rare.get(call.name)
+        if presentation is None:
+            return call
+        if call.invalid is not None:
+            return replace(call, name=presentation.tool)
+        return replace(call, name=presentation.tool, arguments=presentation.registered_arguments(call.arguments))
+
+    def offered(self, call: ToolCall) -> ToolCall:
+        """Return a call of a registered tool as this model would have written it."""
+        for presentation in (*self._presented.values(), *self._rare.values()):
+            if presentation.tool != call.name:
+                continue
+            arguments = presentation.offered_arguments(call.arguments)
+            if arguments is not None:
+                offered = replace(call, name=presentation.name, arguments=arguments)
+                return offered if presentation.name in self._presented else _by_name(offered)
+        is_hidden = call.name in self._hidden and CALL_TOOL in self.names
+        return _by_name(call) if is_hidden and call.invalid is None else call
+
+    def _called_by_name(self, call: ToolCall) -> ToolCall:
+        name, arguments = call.arguments.get("name"), call.arguments.get("arguments", {})
+        if isinstance(arguments, str):
+            arguments = read_object(arguments)
+        if not isinstance(name, str) or not isinstance(arguments, dict) or name == CALL_TOOL:
+            return call
+        return self.registered(replace(call, name=name, arguments=arguments))
+
+    def _definition(self, presentation: Presentation) -> ToolDefinition:
+        parameters = presentation.parameters(self._tools[presentation.tool].parameters)
+        return ToolDefinition(presentation.name, presentation.description, parameters)
+
+    def _find_tools_definition(self) -> ToolDefinition:
+        tool = self._tools[FindTools.name]
+        own = [*self._rare, *(name for name in self._hidden if not is_service_tool(name))]
+        servers = sorted({name.partition(SEPARATOR)[0] for name in self._hidden if is_service_tool(name)})
+        names = ", ".join((*own, *(f"tools of {server}" for server in servers)))
+        return ToolDefinition(tool.name, f"{tool.description} There are: {names}.", tool.parameters)
+
+
+def _call_tool_definition() -> ToolDefinition:
+    """Return the definition of `call_tool`, the same in every conversation."""
+    parameters: JsonObject = {
+        "type": "object",
+        "properties": {"name": {"type": "string"}, "arguments": {"type": "object"}},
+        "required": ["name", "arguments"],
+    }
+    return ToolDefinition(CALL_TOOL, "Call a tool that find_tools named.", parameters)
+
+
+def _fits(presentation: Presentation, tool: AgentTool) -> bool:
+    """Return False if the tool wants an argument that is not offered, such as an answer that follows a schema."""
+    required = tool.parameters.get("required")
+    offered = {argument.registered or name for name, argument in presentation.arguments.items()}
+    own = set(map(str, required)) if isinstance(required, list) else set[str]()
+    return own <= {*offered, *presentation.sets}
+
+
+def _split(tools: Iterable[AgentTool], choice: ToolChoice) -> tuple[list[AgentTool], list[AgentTool]]:
+    """Return the tools to offer directly, and those to find."""
+    direct, services, hidden = list[AgentTool](), list[AgentTool](), list[AgentTool]()
+    for tool in tools:
+        if choice.set_name == "all":
+            direct.append(tool)
+        elif _is_of_servers(tool.name):
+            services.append(tool)
+        else:
+            (direct if tool.name in choice.named or _is_needed(tool) else hidden).append(tool)
+    share = _SERVICE_SHARE * (choice.window or _DEFAULT_WINDOW)
+    has_room = choice.set_name != "minimal" and sum(map(_tokens, services)) <= share
+    (direct if has_room else hidden).extend(services)
+    return direct, hidden
+
+
+def _is_needed(tool: AgentTool) -> bool:
+    """Return True for a tool that ends a task with an answer of its own form."""
+    return tool.name == TASK_COMPLETE
+
+
+def _is_of_servers(name: str) -> bool:
+    return is_service_tool(name) or name == McpResources.name
+
+
+def _tokens(tool: AgentTool) -> int:
+    definition: JsonObject = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+    return len(encode(definition)) // CHARACTERS_A_TOKEN
+
+
+def _by_name(call: ToolCall) -> ToolCall:
+    return replace(call, name=CALL_TOOL, arguments={"name": call.name, "arguments": call.arguments})

@@ -1,0 +1,137 @@
+"""Calls as JSON: what a small model is sent, what its reply becomes, and which calls the schema leaves out."""
+
+import msgspec
+import pytest
+
+from errand.engine.core.messages import (
+    AssistantMessage,
+    ModelMessage,
+    Text,
+    ToolCall,
+    ToolResultMessage,
+    user_text,
+)
+from errand.engine.models.base import BlockDelta, ModelRequest, ReplyEnd, ReplyStart, ToolDefinition
+from errand.engine.models.json_calls.reply import JsonCallReply
+from errand.engine.models.json_calls.request import with_json_calls
+from errand.protocol.base import JsonObject
+
+
+def tool(name: str, *arguments: str) -> ToolDefinition:
+    properties: JsonObject = {argument: {"type": "string"} for argument in arguments}
+    parameters: JsonObject = {"type": "object", "properties": properties, "required": [*arguments]}
+    return ToolDefinition(name, f"What {name} does.", parameters)
+
+
+READ, BASH, ASK = tool("read", "path"), tool("bash", "command"), tool("ask_user", "question")
+EDIT = tool("edit", "path", "old_string", "new_string")
+DONE = tool("task_complete", "summary")
+
+
+def request_with(
+    *messages: ModelMessage, tools: tuple[ToolDefinition, ...] = (READ, EDIT, BASH, ASK, DONE)
+) -> ModelRequest:
+    return ModelRequest("local/small", "You are helpful.", (user_text("Do it."), *messages), tools)
+
+
+def step(number: int, name: str, result: str, *, fails: bool = False, **arguments: str) -> tuple[ModelMessage, ...]:
+    call = ToolCall(str(number), name, {**arguments})
+    return (
+        AssistantMessage((call,), "tool_use"),
+        ToolResultMessage(str(number), name, (Text(result),), is_error=fails),
+    )
+
+
+def names_allowed(request: ModelRequest) -> set[str]:
+    schema = with_json_calls(request).reply_schema
+    assert schema is not None
+    text = msgspec.json.encode(schema)
+    calls = msgspec.json.decode(text)["anyOf"]
+    return {call["properties"]["name"]["const"] for call in calls}
+
+
+def reply_to(written: str, request: ModelRequest | None = None) -> AssistantMessage:
+    decoder = JsonCallReply(request or request_with())
+    partial = AssistantMessage(model="local/small")
+    decoder.take(ReplyStart(partial))
+    for piece in written:
+        decoder.take(BlockDelta("text", 0, piece, partial))
+    last = decoder.take(ReplyEnd(AssistantMessage((Text(written),), model="local/small")))[-1]
+    assert isinstance(last, ReplyEnd)
+    return last.message
+
+
+def test_the_prompt_lists_the_tools_in_the_form_of_a_call_and_ends_with_an_answer() -> None:
+    sent = with_json_calls(request_with())
+    assert sent.tools == ()
+    assert '- {"name": "read", "arguments": {"path": "…"}}: What read does.' in sent.system_prompt
+    assert "task_complete" not in sent.system_prompt
+    assert names_allowed(request_with()) == {"read", "edit", "bash", "ask_user", "answer"}
+
+
+def test_an_example_of_work_comes_first_if_its_tools_are_offered() -> None:
+    assert len(with_json_calls(request_with()).messages) > 1
+    assert len(with_json_calls(request_with(tools=(READ, DONE))).messages) == 1
+
+
+def test_earlier_replies_are_calls_and_results_stand_in_the_next_message() -> None:
+    request = request_with(
+        *step(1, "read", "plum", path="a.txt"),
+        AssistantMessage((Text("It is plum."),)),
+        user_text("Thanks."),
+        tools=(READ, DONE),
+    )
+    roles = [(message.role, str(message.content[0])) for message in with_json_calls(request).messages]
+    assert [role for role, _ in roles] == ["user", "assistant", "user", "assistant", "user"]
+    assert '{"name": "read", "arguments": {"path": "a.txt"}}' in roles[1][1]
+    assert "plum" in roles[2][1] and "tool_response" in roles[2][1]
+    assert '{"name": "answer", "arguments": {"text": "It is plum."}}' in roles[3][1]
+
+
+def test_a_call_becomes_a_call() -> None:
+    (call,) = reply_to('{"name": "read", "arguments": {"path": "a.txt"}}').tool_calls
+    assert (call.name, call.arguments) == ("read", {"path": "a.txt"})
+
+
+def test_an_answer_is_shown_and_ends_the_task() -> None:
+    message = reply_to('{"name": "answer", "arguments": {"text": "It is plum."}}')
+    assert message.text == "It is plum."
+    assert [(call.name, call.arguments) for call in message.tool_calls] == [
+        ("task_complete", {"summary": "It is plum."})
+    ]
+
+
+def test_an_answer_in_a_chat_is_text_alone() -> None:
+    message = reply_to('{"name": "answer", "arguments": {"text": "Hello."}}', request_with(tools=(READ,)))
+    assert (message.text, message.tool_calls) == ("Hello.", ())
+
+
+@pytest.mark.parametrize("written", ['{"name": "read", "argum', '{"path": "a.txt"}'])
+def test_what_is_no_whole_call_is_told_to_the_model(written: str) -> None:
+    assert [call.name for call in reply_to(written).tool_calls] == ["unreadable_call"]
+
+
+def test_text_of_a_server_that_does_not_hold_to_the_schema_is_text() -> None:
+    assert reply_to("Hello.").text == "Hello."
+
+
+def test_a_call_that_was_made_twice_with_the_same_result_is_not_made_again() -> None:
+    twice = (*step(1, "bash", "42", command="./run"), *step(2, "bash", "42", command="./run"))
+    assert "bash" not in names_allowed(request_with(*twice))
+    assert "bash" in names_allowed(request_with(*twice[:2]))
+
+
+def test_a_person_is_not_asked_twice_in_a_row() -> None:
+    assert "ask_user" not in names_allowed(request_with(*step(1, "ask_user", "8047", question="Which?")))
+
+
+def test_after_a_failed_call_the_model_tries_again_before_it_answers() -> None:
+    failed = step(1, "edit", "not found", fails=True, path="a", old_string="x", new_string="y")
+    assert "answer" not in names_allowed(request_with(*failed))
+    mended = step(2, "edit", "Changed a", path="a", old_string="z", new_string="y")
+    assert "answer" in names_allowed(request_with(*failed, *mended))
+
+
+def test_after_some_failed_calls_it_may_say_that_it_cannot() -> None:
+    failures = [step(number, "bash", f"error {number}", fails=True, command=str(number)) for number in range(5)]
+    assert "answer" in names_allowed(request_with(*(message for pair in failures for message in pair)))
