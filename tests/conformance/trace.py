@@ -18,7 +18,7 @@ from errand.engine.agent.loop.events import (
     TurnStart,
 )
 from errand.engine.core.messages import ModelMessage, Text
-from errand.engine.models.base import BlockDelta, ModelNotice, Retry
+from errand.engine.models.base import BlockDelta, ModelNotice, PromptProgress, Retry
 from errand.engine.tools.results import ToolResult
 from errand.protocol.base import JsonObject, JsonValue
 from tests.conformance.actions import act
@@ -121,6 +121,8 @@ def _update(event: MessageUpdate) -> JsonObject:
         return {"type": "message_update", "kind": "retry"}
     if isinstance(source, ModelNotice):
         return {"type": "message_update", "kind": "remark"}
+    if isinstance(source, PromptProgress):
+        return {"type": "message_update", "kind": "prompt_progress"}
     kind = f"{_KINDS[source.kind]}_{_PHASES[type(source).__name__]}"
     update: JsonObject = {"type": "message_update", "kind": kind, "content_index": source.content_index}
     return update | ({"delta": source.delta} if isinstance(source, BlockDelta) else {})

@@ -489,6 +489,6 @@ async def test_the_conversation_goes_on_with_calls_and_results_in_pairs(tmp_path
         sent = engine.model.requests[-1].messages
         assert [message["role"] for message in sent] == ["system", "user", "assistant", "tool", "assistant", "user"]
         (call,) = msgspec.convert(sent[2]["tool_calls"], list[dict[str, object]])
-        assert (call["function"], call["id"]) == ({"name": "shell", "arguments": "{}"}, sent[3]["tool_call_id"])
+        assert (call["function"], call["id"]) == ({"name": "bash", "arguments": "{}"}, sent[3]["tool_call_id"])
         assert "removed what stood here for good" in str(sent[1]) and "removed what stood here" in str(sent[3])
         assert not any(word in to_json(sent) for word in ("zeppelin", "marmalade"))

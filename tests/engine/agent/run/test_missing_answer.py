@@ -94,7 +94,7 @@ def stream(text: str = "", thinking: str = "", finish: str = "stop") -> Reply:
     return Reply(text=text, thinking=thinking, finish=finish)
 
 
-THOUGHTS, ANNOUNCED, AS_TEXT = stream(thinking="hm"), stream("I run it:", finish="tool_calls"), stream(CALLS["tag"])
+THOUGHTS, ANNOUNCED, AS_TEXT = stream(thinking="hm"), stream("I run it:", finish="tool_calls"), stream(CALLS["kimi"])
 PAUSED = stream("Searching.", finish="pause_turn")
 
 
