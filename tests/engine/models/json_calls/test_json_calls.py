@@ -121,8 +121,10 @@ def test_a_call_that_was_made_twice_with_the_same_result_is_not_made_again() -> 
     assert "bash" in names_allowed(request_with(*twice[:2]))
 
 
-def test_a_person_is_not_asked_twice_in_a_row() -> None:
-    assert "ask_user" not in names_allowed(request_with(*step(1, "ask_user", "8047", question="Which?")))
+def test_a_person_is_asked_one_question_for_a_message() -> None:
+    asked = step(1, "ask_user", "8047", question="Which?")
+    assert "ask_user" not in names_allowed(request_with(*asked, *step(2, "read", "text", path="a.txt")))
+    assert "ask_user" in names_allowed(request_with(*asked, user_text("Now the other.")))
 
 
 def test_after_a_failed_call_the_model_tries_again_before_it_answers() -> None:

@@ -15,6 +15,7 @@ from errand.engine.agent.loop.run_state import LoopConfig, LoopRun
 from errand.engine.agent.prompt.system_prompt import TaskSystemPrompt
 from errand.engine.agent.run.approvals import Approvals
 from errand.engine.agent.run.delegation import Delegation, SubAgentRunner
+from errand.engine.agent.run.edit_guidance import EditGuidance
 from errand.engine.agent.run.limits import DailyBudget, TaskLimits
 from errand.engine.agent.run.model_calls import TaskModelCalls
 from errand.engine.agent.run.offered_tools import OfferedTools
@@ -232,6 +233,7 @@ class TaskBuilder:
             *(() if servers is None else (ModelServerWait(state, recorder, servers),)),
             recall,
             window,
+            *((EditGuidance(workspace),) if tools.offer.call_form == "json" else ()),
             Approvals(
                 context,
                 tools,

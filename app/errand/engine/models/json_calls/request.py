@@ -74,11 +74,11 @@ def offered(tools: Sequence[ToolDefinition]) -> tuple[ToolDefinition, ...]:
 def _excluded(messages: Sequence[ModelMessage]) -> frozenset[str]:
     """Return the tools that the next call must not be of, where a small model would give up or turn in circles.
 
-    One whose last two calls and results were the same; the question to a person after its answer; and the answer
+    One whose last two calls and results were the same; a second question to the person; and the answer
     while the last call of some tool has failed, unless several have.
     """
     steps = _steps_since_person(messages)
-    excluded = {_QUESTION} if steps and steps[-1].call.name == _QUESTION else set[str]()
+    excluded = {_QUESTION} if any(step.call.name == _QUESTION for step in steps) else set[str]()
     if len(steps) > 1 and steps[-1].is_same(steps[-2]):
         excluded.add(steps[-1].call.name)
     has_failed = {step.call.name: step.result.is_error for step in steps}  # the last call of each tool
