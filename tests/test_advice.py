@@ -23,7 +23,7 @@ _ENTRIES = {entry.name: entry for entry in TABLE.entries}
 _OTHERS = {"complete", "itself", "alone"}
 # Its options are declared beside its server, which the command line does not import.
 _OWN_OPTIONS = {"share-models"}
-# What these declare or name are options of other programs (PostgreSQL's, llama.cpp's, git's in a patch), and of
+# What these declare or name are options of other programs (PostgreSQL's, llama.cpp's, vLLM's, git's in a patch), and of
 # our own that have parsers beside them.
 _OPTIONS_OF_OTHERS = {
     "--no-owner",
@@ -34,6 +34,7 @@ _OPTIONS_OF_OTHERS = {
     "--models",
     "--check",
     "--git",
+    "--max-model-len",
 }
 _ABOUT_OTHERS = ("permissions/", "sandbox/", "tools/", "checkpoints/", "installation/completion.py")
 # Verbs that follow the name of a command in a sentence.

@@ -48,8 +48,8 @@ async def test_a_restored_task_waits_for_a_person_and_its_call_for_an_answer(
         )
         resumed = (await client.call(TASK_RESUME, task_params)).task
         async with asyncio.timeout(WAIT_LIMIT_S):
-            while not (listing := await client.call(ASK_LIST, AskListParams(task_id=task.id))).asks:
-                pass
+            while not (listing := await client.call(ASK_LIST, AskListParams(task_id=task.id))).asks:  # noqa: ASYNC110 - the engine is asked
+                await asyncio.sleep(0.01)
         (ask,) = listing.asks
         assert ask.approval is not None and ask.approval.command == file.command
         await client.call(TASK_STOP, task_params)

@@ -75,7 +75,6 @@ async def replay(record: TaskRecord, home: Path) -> TaskRecord:
         settings.set("max_minutes", 0)  # no time elapses in a replay
         settings.set("max_tokens", head.max_tokens)
         settings.set("summarise_at", head.summarise_at)
-        settings.set("tool_set", "all")  # a record has the names of the registered tools
         asks = PendingAsks(log, database.asks)
         has_price = any(node.usage is not None and node.usage.cost_usd is not None for node in record.nodes)
         contents = ContentStore(paths.replaced)
@@ -100,6 +99,7 @@ async def replay(record: TaskRecord, home: Path) -> TaskRecord:
                 contents=contents,
                 redactor=Redactor(),
                 replace=lambda tools: _recorded_tools(tools, stage),
+                writes_offered_names=False,
             ),
             memory=MemoryDependencies(facts=Facts(log, database, Redactor()), source=RecordedMemory(stage)),
         )

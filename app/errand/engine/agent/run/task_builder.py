@@ -97,7 +97,8 @@ class ModelDependencies:
 class ToolDependencies:
     """The parts that the tools of all tasks share. `replace` may replace a task's tools, as a replay does.
 
-    Without `servers` there are no tools of other programs.
+    Without `servers` there are no tools of other programs. `writes_offered_names` is False for a replay, whose record
+    has the names of the registered tools.
     """
 
     sessions: ToolSessions
@@ -106,6 +107,7 @@ class ToolDependencies:
     embed: Embed = no_embedding
     servers: McpPool | None = None
     replace: Callable[[tuple[GuardedTool, ...]], tuple[GuardedTool, ...]] = _unchanged
+    writes_offered_names: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,7 +248,7 @@ class TaskBuilder:
             *(() if services is None else (services,)),
             CallRepair(tools),
             TextCalls(tools),
-            OfferedTools(tools),
+            *((OfferedTools(tools),) if self.tools.writes_offered_names else ()),
         )
         config = LoopConfig(
             stream=stream_of(features, model),
