@@ -12,8 +12,9 @@ from errand.engine.core.messages import (
     user_text,
 )
 from errand.engine.models.base import BlockDelta, ModelRequest, ReplyEnd, ReplyStart, ToolDefinition
-from errand.engine.models.json_calls.reply import JsonCallReply
+from errand.engine.models.json_calls.parser import JsonCallParser
 from errand.engine.models.json_calls.request import with_json_calls
+from errand.engine.models.react.reply import TextToolsReply
 from errand.protocol.base import JsonObject
 
 
@@ -51,7 +52,7 @@ def names_allowed(request: ModelRequest) -> set[str]:
 
 
 def reply_to(written: str, request: ModelRequest | None = None) -> AssistantMessage:
-    decoder = JsonCallReply(request or request_with())
+    decoder = TextToolsReply(request or request_with(), make_parser=JsonCallParser)
     partial = AssistantMessage(model="local/small")
     decoder.take(ReplyStart(partial))
     for piece in written:
@@ -137,3 +138,26 @@ def test_after_a_failed_call_the_model_tries_again_before_it_answers() -> None:
 def test_after_some_failed_calls_it_may_say_that_it_cannot() -> None:
     failures = [step(number, "bash", f"error {number}", fails=True, command=str(number)) for number in range(5)]
     assert "answer" in names_allowed(request_with(*(message for pair in failures for message in pair)))
+
+
+def test_a_task_whose_answer_follows_a_schema_ends_by_its_own_completion() -> None:
+    completion = tool("task_complete", "summary", "answer")
+    request = request_with(tools=(READ, completion))
+    assert names_allowed(request) == {"read", "task_complete"}
+    (call,) = reply_to('{"name": "task_complete", "arguments": {"summary": "s", "answer": "a"}}', request).tool_calls
+    assert (call.name, call.arguments) == ("task_complete", {"summary": "s", "answer": "a"})
+
+
+def test_results_of_calls_with_the_same_id_stay_with_their_calls() -> None:
+    request = request_with(
+        *step(0, "read", "first", path="a"), *step(0, "read", "second", path="b"), tools=(READ, DONE)
+    )
+    texts = [str(message.content[0]) for message in with_json_calls(request).messages]
+    assert '"a"' in texts[1] and "first" in texts[2] and '"b"' in texts[3] and "second" in texts[4]
+
+
+def test_an_unreadable_call_is_answered_with_the_form() -> None:
+    call = ToolCall("1", "unreadable_call", {}, invalid='{"name": "read", "arg')
+    failed = ToolResultMessage("1", "unreadable_call", (Text("There is no such tool."),), is_error=True)
+    last = with_json_calls(request_with(AssistantMessage((call,)), failed)).messages[-1]
+    assert "Write one call as JSON" in str(last.content)

@@ -1,41 +1,33 @@
 """The request for a small model: tools in the prompt, an example of how to work, and the schema of the reply."""
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from importlib.resources import files
 from string import Template
-from typing import cast
 
 import msgspec
 
 from errand.engine.core.messages import (
     TASK_COMPLETE,
     AssistantMessage,
-    Image,
     ModelMessage,
     Text,
     ToolCall,
-    ToolResultMessage,
-    UserContent,
-    UserMessage,
     in_tags,
-    text_of,
     user_text,
 )
 from errand.engine.models.base import ModelRequest, ToolDefinition
-from errand.engine.models.call_ids import NO_RESULT
+from errand.engine.models.json_calls.constraints import ANSWER, schema_of_reply
+from errand.engine.models.react.history import WrittenForm, to_text_history
+from errand.engine.models.react.reply import takes_summary
 from errand.engine.models.reply.content import encode
-from errand.protocol.base import JsonObject, JsonValue
+from errand.protocol.base import JsonObject
 
-# The call that ends the work. It is `task_complete` to the task.
-ANSWER = "answer"
-_QUESTION = "ask_user"
 _RESULT_TAG = "tool_response"
-# Failed calls after which the model may give up.
-_MAX_FAILURES = 3
 # A small model may repeat itself without end.
-MAX_REPLY_TOKENS = 2_048
+_MAX_REPLY_TOKENS = 2_048
+_UNREADABLE = 'Your reply was no whole call. Write one call as JSON: {"name": …, "arguments": {…}}.'
 _ANSWER_TOOL = ToolDefinition(
     ANSWER,
     "End with the answer for the person, once all is done.",
@@ -54,85 +46,28 @@ class _ExampleTurn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def with_json_calls(request: ModelRequest) -> ModelRequest:
     """Return the request with its tools in the prompt, its history as JSON calls, and a schema for the reply."""
-    tools, options = offered(request.tools), request.options
-    excluded = _excluded(request.messages)
+    tools, options = _with_answer(request.tools), request.options
     return replace(
         request,
         system_prompt="\n\n".join(filter(None, (request.system_prompt, _protocol(tools)))),
-        messages=(*_example(frozenset(tool.name for tool in tools)), *_history(request.messages)),
+        messages=(
+            *_example(frozenset(tool.name for tool in tools)),
+            *to_text_history(request.messages, WrittenForm(_written_call, _written_answer, _RESULT_TAG, _UNREADABLE)),
+        ),
         tools=(),
-        reply_schema=schema_of_reply([tool for tool in tools if tool.name not in excluded]),
-        options=replace(options, max_tokens=min(options.max_tokens or MAX_REPLY_TOKENS, MAX_REPLY_TOKENS)),
+        reply_schema=schema_of_reply(tools, request.messages),
+        options=replace(options, max_tokens=min(options.max_tokens or _MAX_REPLY_TOKENS, _MAX_REPLY_TOKENS)),
     )
 
 
-def offered(tools: Sequence[ToolDefinition]) -> tuple[ToolDefinition, ...]:
-    """Return the tools with `answer` in the place of what completes a task."""
-    return (*(tool for tool in tools if tool.name != TASK_COMPLETE), _ANSWER_TOOL)
+def _with_answer(tools: Sequence[ToolDefinition]) -> tuple[ToolDefinition, ...]:
+    """Return the tools with `answer` in the place of what completes a task.
 
-
-def _excluded(messages: Sequence[ModelMessage]) -> frozenset[str]:
-    """Return the tools that the next call must not be of, where a small model would give up or turn in circles.
-
-    One whose last two calls and results were the same; a second question to the person; and the answer
-    while the last call of some tool has failed, unless several have.
+    A task whose answer follows a schema of its own keeps its completion, and ends with that.
     """
-    steps = _steps_since_person(messages)
-    excluded = {_QUESTION} if any(step.call.name == _QUESTION for step in steps) else set[str]()
-    if len(steps) > 1 and steps[-1].is_same(steps[-2]):
-        excluded.add(steps[-1].call.name)
-    has_failed = {step.call.name: step.result.is_error for step in steps}  # the last call of each tool
-    failures = sum(step.result.is_error for step in steps)
-    if any(has_failed.values()) and failures <= _MAX_FAILURES:
-        excluded.add(ANSWER)
-    return frozenset(excluded)
-
-
-@dataclass(frozen=True, slots=True)
-class _Step:
-    """A call and its result."""
-
-    call: ToolCall
-    result: ToolResultMessage
-
-    def is_same(self, other: "_Step") -> bool:
-        return (self.call.name, self.call.arguments, text_of(self.result)) == (
-            other.call.name,
-            other.call.arguments,
-            text_of(other.result),
-        )
-
-
-def _steps_since_person(messages: Sequence[ModelMessage]) -> list[_Step]:
-    steps: list[_Step] = []
-    results: dict[str, ToolResultMessage] = {}
-    for message in reversed(messages):
-        match message:
-            case ToolResultMessage():
-                results[message.tool_call_id] = message
-            case AssistantMessage():
-                steps += [
-                    _Step(call, results.pop(call.id)) for call in reversed(message.tool_calls) if call.id in results
-                ]
-            case UserMessage(kind=None):
-                break
-            case _:
-                pass
-    return steps[::-1]
-
-
-def schema_of_reply(tools: Sequence[ToolDefinition]) -> JsonObject:
-    """Return the JSON Schema of a reply: one call of one of these tools, with its arguments in order."""
-    return {"anyOf": [_call_schema(tool) for tool in tools]}
-
-
-def _call_schema(tool: ToolDefinition) -> JsonObject:
-    return {
-        "type": "object",
-        "properties": {"name": {"const": tool.name}, "arguments": {**tool.parameters, "additionalProperties": False}},
-        "required": ["name", "arguments"],
-        "additionalProperties": False,
-    }
+    others = tuple(tool for tool in tools if not takes_summary(tool))
+    has_own_completion = any(tool.name == TASK_COMPLETE for tool in others)
+    return others if has_own_completion else (*others, _ANSWER_TOOL)
 
 
 @functools.cache
@@ -168,49 +103,14 @@ def _line(tool: ToolDefinition) -> str:
 
 def _written(name: str, arguments: JsonObject) -> str:
     """Return a call as these models write JSON: with a blank after each separator."""
-    return msgspec.json.format(encode({"name": name, "arguments": cast(JsonValue, arguments)}), indent=0).decode()
-
-
-def _history(messages: Sequence[ModelMessage]) -> Iterator[ModelMessage]:
-    """Yield the conversation with each reply as one call, and the result of each call after it."""
-    results = {message.tool_call_id: message for message in messages if isinstance(message, ToolResultMessage)}
-    pending: list[UserContent] = []
-    for message in messages:
-        match message:
-            case UserMessage():
-                pending += message.content
-            case AssistantMessage():
-                for written, result in _calls(message, results):
-                    if pending:
-                        yield UserMessage(tuple(pending))
-                    yield AssistantMessage((Text(written),), model=message.model)
-                    pending = list(result)
-            case ToolResultMessage():
-                pass  # placed after its call
-    if pending:
-        yield UserMessage(tuple(pending))
-
-
-def _calls(
-    message: AssistantMessage, results: Mapping[str, ToolResultMessage]
-) -> Iterator[tuple[str, tuple[UserContent, ...]]]:
-    failed = message.stop_reason in ("error", "aborted")
-    calls = [call for call in message.tool_calls if not failed or call.id in results]
-    if not calls:
-        if message.text.strip():
-            yield _written(ANSWER, {"text": message.text}), ()
-        return
-    for call in calls:
-        yield _written_call(call), _result(results.get(call.id))
+    return msgspec.json.format(encode({"name": name, "arguments": arguments}), indent=0).decode()
 
 
 def _written_call(call: ToolCall) -> str:
-    if call.name == TASK_COMPLETE:
-        return _written(ANSWER, {"text": call.arguments.get("summary", "")})
+    if call.name == TASK_COMPLETE and call.arguments.keys() == {"summary"}:
+        return _written(ANSWER, {"text": call.arguments["summary"]})
     return call.invalid if call.invalid is not None else _written(call.name, call.arguments)
 
 
-def _result(result: ToolResultMessage | None) -> tuple[UserContent, ...]:
-    output = NO_RESULT if result is None else text_of(result) or "(no output)"
-    pictures = [block for block in result.content if isinstance(block, Image)] if result is not None else []
-    return (Text(in_tags(output, _RESULT_TAG)), *pictures)
+def _written_answer(text: str) -> str:
+    return _written(ANSWER, {"text": text})

@@ -1,7 +1,8 @@
 """Formats the conversation and the system prompt for a model without tool calls."""
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from importlib.resources import files
 from string import Template
 from xml.sax.saxutils import escape
@@ -50,19 +51,34 @@ def _definition(tool: ToolDefinition) -> str:
     )
 
 
-def to_text_history(messages: Sequence[ModelMessage]) -> tuple[ModelMessage, ...]:
-    """Return the same conversation with calls as text.
+@dataclass(frozen=True, slots=True)
+class WrittenForm:
+    """The form in which replies and results are written.
+
+    `call` writes a call. `answer` writes a reply without one; None leaves words as they are, also beside a call.
+    `unreadable` is the result of a call that could not be parsed.
+    """
+
+    call: Callable[[ToolCall], str]
+    answer: Callable[[str], str] | None
+    result_tag: str
+    unreadable: str
+
+
+def to_text_history(messages: Sequence[ModelMessage], form: WrittenForm | None = None) -> tuple[ModelMessage, ...]:
+    """Return the same conversation with calls as text, by default in the tags of this package.
 
     Roles alternate, since templates of such models refuse two consecutive messages of one role. A reply with several
     calls, from another model, becomes several replies with one call each.
     """
+    form = form or _tagged_form()
     history: list[ModelMessage] = []
     for at, message in enumerate(messages):
         match message:
             case UserMessage():
                 _add_user(history, message.content)
             case AssistantMessage():
-                for turn in _turns(message, _results(messages, at)):
+                for turn in _turns(message, _results(messages, at), form):
                     if isinstance(turn, str):
                         _add_reply(history, turn)
                     else:
@@ -85,18 +101,22 @@ def _results(messages: Sequence[ModelMessage], at: int) -> dict[str, ToolResultM
 
 
 def _turns(
-    message: AssistantMessage, results: Mapping[str, ToolResultMessage]
+    message: AssistantMessage, results: Mapping[str, ToolResultMessage], form: WrittenForm
 ) -> Iterator[str | tuple[UserContent, ...]]:
     """Yield the model's text, and after each call its result."""
     failed = message.stop_reason in ("error", "aborted")
+    if form.answer is not None and not any(call.id in results or not failed for call in message.tool_calls):
+        if message.text.strip():
+            yield form.answer(message.text)
+        return
     parts: list[str] = []
     after: list[UserContent] = []
     for block in message.content:
         if isinstance(block, Text):
-            if block.text.strip():
+            if form.answer is None and block.text.strip():
                 parts.append(block.text)
         elif isinstance(block, Thinking):
-            if after and block.text.startswith(INVENTED):
+            if form.answer is None and after and block.text.startswith(INVENTED):
                 after.append(Text(text("one_call")))
         else:
             result = results.get(block.id)
@@ -106,8 +126,8 @@ def _turns(
                 yield "\n\n".join(parts)
                 yield tuple(after)
                 parts, after = [], []
-            parts.append(_call(block))
-            after += _observation(block, result)
+            parts.append(form.call(block))
+            after += _observation(block, result, form)
     if parts:
         yield "\n\n".join(parts)
     if after:
@@ -121,12 +141,16 @@ def _call(call: ToolCall) -> str:
     return f"{OPEN}\n<name>{call.name}</name>\n<parameters>\n{written}\n</parameters>\n{CLOSE}"
 
 
-def _observation(call: ToolCall, result: ToolResultMessage | None) -> list[UserContent]:
+def _observation(call: ToolCall, result: ToolResultMessage | None, form: WrittenForm) -> list[UserContent]:
     output = NO_RESULT if result is None else text_of(result) or "(no output)"
     if call.name == UNREADABLE_CALL:
-        output = text("unreadable")
+        output = form.unreadable
     pictures = [block for block in result.content if isinstance(block, Image)] if result is not None else []
-    return [Text(in_tags(output, "observation")), *pictures]
+    return [Text(in_tags(output, form.result_tag)), *pictures]
+
+
+def _tagged_form() -> WrittenForm:
+    return WrittenForm(_call, None, "observation", text("unreadable"))
 
 
 def _add_user(history: list[ModelMessage], content: tuple[UserContent, ...]) -> None:

@@ -1,6 +1,8 @@
 """Tools as text: the request for a model without tool calls, and its reply as events with a call."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Protocol
 
 from errand.engine.core.messages import TASK_COMPLETE, Text, Thinking, ToolCall
 from errand.engine.models.base import (
@@ -32,14 +34,33 @@ from errand.engine.models.reply.content import REPLY_LIMITS, ReplyLimits, encode
 _EMPTY = "The model sent an empty reply: no text and no tool call. Try again, or choose another model."
 
 
-class ReActReply:
-    """Decodes one reply: `take` gives the events to pass on for each event of the model. At most one call."""
+class CallTextParser(Protocol):
+    """Splits the text of one reply into what is shown and what is called. `has_answer`: the work ends with it."""
 
-    def __init__(self, request: ModelRequest, limits: ReplyLimits = REPLY_LIMITS) -> None:
+    has_answer: bool
+
+    def feed(self, delta: str) -> list[ParsedPiece]: ...
+
+    def finish(self) -> list[ParsedPiece]: ...
+
+
+class TextToolsReply:
+    """Decodes one reply: `take` gives the events to pass on for each event of the model. At most one call.
+
+    `make_parser` is for the form of calls that the request asks for; `request` is as it was before tools became text.
+    """
+
+    def __init__(
+        self,
+        request: ModelRequest,
+        limits: ReplyLimits = REPLY_LIMITS,
+        make_parser: Callable[[], CallTextParser] = ReActParser,
+    ) -> None:
         self._limits = limits
+        self._make_parser = make_parser
         self._model = request.model
         self._has_tools = bool(request.tools)
-        self._is_done_by_answer = any(map(_takes_summary, request.tools))
+        self._is_done_by_answer = any(map(takes_summary, request.tools))
         self._begin()
 
     def take(self, event: ModelEvent) -> list[ModelEvent]:
@@ -66,7 +87,7 @@ class ReActReply:
 
     def _begin(self) -> None:
         self._assembly = ReplyBuilder(self._model, self._limits)
-        self._pieces = ReActParser()
+        self._pieces = self._make_parser()
 
     def _show(self, pieces: list[ParsedPiece]) -> list[ModelEvent]:
         events: list[ModelEvent] = []
@@ -122,7 +143,7 @@ class ReActReply:
         return len(self._assembly.message.content)
 
 
-def _takes_summary(tool: ToolDefinition) -> bool:
+def takes_summary(tool: ToolDefinition) -> bool:
     """Return True if a final answer counts as a call of this tool."""
     return tool.name == TASK_COMPLETE and tool.parameters.get("required") == ["summary"]
 

@@ -26,9 +26,9 @@ from errand.engine.models.base import (
 from errand.engine.models.catalog import model_facts
 from errand.engine.models.catalog.providers import REACT
 from errand.engine.models.failures import ABORTED, AttemptFailure, FailedAttempt, FailureKind, too_long
-from errand.engine.models.json_calls.reply import JsonCallReply
+from errand.engine.models.json_calls.parser import JsonCallParser
 from errand.engine.models.json_calls.request import with_json_calls
-from errand.engine.models.react.reply import ReActReply, with_text_tools
+from errand.engine.models.react.reply import TextToolsReply, with_text_tools
 from errand.engine.models.recovery.fallback import FallbackModels, all_failed, fallback_notice, request_to
 from errand.engine.models.recovery.request_adaptation import (
     has_result_pictures,
@@ -135,7 +135,7 @@ class _Recovery:
         self._has_shown_parts = False
         # The form of the request: what is sent, and the decoder of calls written as text.
         self.sent = request
-        self._decoder: ReActReply | JsonCallReply | None = None
+        self._decoder: TextToolsReply | None = None
         self._omits_pictures = False
         # The current attempt.
         self._number = 0
@@ -222,9 +222,10 @@ class _Recovery:
             request = without_result_pictures(request)
         is_text = bare != request.model or (learned is not None and not learned.calls_tools(bare))
         if request.options.call_form == "json" and request.tools and bare == request.model:
-            self._decoder, self.sent = JsonCallReply(request, self._limits), with_json_calls(request)
+            self._decoder = TextToolsReply(request, self._limits, JsonCallParser)
+            self.sent = with_json_calls(request)
         elif is_text:
-            self._decoder, self.sent = ReActReply(request, self._limits), with_text_tools(request)
+            self._decoder, self.sent = TextToolsReply(request, self._limits), with_text_tools(request)
         else:
             self._decoder, self.sent = None, request
         if learned is not None and not learned.gives_summaries(bare):
