@@ -27,7 +27,7 @@ from errand.engine.agent.run.recall import MemorySource, RunningRecalls, TaskRec
 from errand.engine.agent.run.recorder import TaskRecorder, ToolExecutionLog
 from errand.engine.agent.run.replies.call_repair import CallRepair
 from errand.engine.agent.run.replies.repeat_detection import RepeatDetector
-from errand.engine.agent.run.replies.text_call_feature import TextCalls
+from errand.engine.agent.run.replies.text_calls import TextCalls
 from errand.engine.agent.run.resume import InterruptedTurn, TurnReplay
 from errand.engine.agent.run.server_wait import AskedServers, ModelServerWait
 from errand.engine.agent.run.service_tools import ServiceTools

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from errand.engine.agent.run.replies.text_calls import WrittenCall, written_calls
+from errand.engine.agent.run.replies.written_calls import WrittenCall, written_calls
 from errand.protocol.blocks import TextBlock, ToolCallBlock
 from tests.support.engine_parts import engine_parts
 from tests.support.model_replies import DONE
