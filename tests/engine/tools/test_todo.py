@@ -6,8 +6,8 @@ import pytest
 
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.tools.argument_check import check_arguments
+from errand.engine.tools.control.todo import MAX_ITEM_LENGTH, MAX_ITEMS, Todo
 from errand.engine.tools.results import ToolError
-from errand.engine.tools.todo import MAX_ITEM_LENGTH, MAX_ITEMS, Todo
 from errand.protocol.base import JsonObject, JsonValue
 from errand.protocol.tasks.groups import TodoItem
 from errand.protocol.tasks.methods import TaskStartParams

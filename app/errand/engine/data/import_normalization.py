@@ -16,8 +16,8 @@ from errand.engine.data.conversation_files import default_workspace
 from errand.engine.storage.records.executions import ExecutionEnd, ExecutionStart
 from errand.engine.storage.records.transfer import Bundle
 from errand.engine.storage.records.turns import TurnRow
+from errand.engine.tools.control.todo import MAX_ITEM_LENGTH, MAX_ITEMS
 from errand.engine.tools.task import MAX_DEPTH, one_line_title
-from errand.engine.tools.todo import MAX_ITEM_LENGTH, MAX_ITEMS
 from errand.protocol.agents import Agent
 from errand.protocol.blocks import Block, FileBlock, ImageBlock, ToolResultBlock
 from errand.protocol.conversations import Conversation, Node, TurnTaking

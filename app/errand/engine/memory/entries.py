@@ -6,9 +6,9 @@ from datetime import datetime
 
 from errand.engine.core.messages import TASK_COMPLETE
 from errand.engine.tools.call_display import display_of
-from errand.engine.tools.control_tools import SendUpdate
+from errand.engine.tools.control.task_messages import SendUpdate
+from errand.engine.tools.control.todo import Todo
 from errand.engine.tools.memory.search import SearchMemory
-from errand.engine.tools.todo import Todo
 from errand.protocol.blocks import FileBlock, MemoryRole, SummaryBlock, TextBlock, ToolCallBlock, ToolResultBlock
 from errand.protocol.conversations import Node
 

@@ -7,8 +7,9 @@ from errand.engine.tools.base import Tool
 from errand.engine.tools.browser.tool import Browser
 from errand.engine.tools.code.tool import Code
 from errand.engine.tools.context import ToolContext
-from errand.engine.tools.control_tools import AskUser, SendUpdate, TaskComplete
-from errand.engine.tools.find_tools import FindTools
+from errand.engine.tools.control.find_tools import FindTools
+from errand.engine.tools.control.task_messages import AskUser, SendUpdate, TaskComplete
+from errand.engine.tools.control.todo import Todo
 from errand.engine.tools.mcp.definitions import SEPARATOR, is_service_tool
 from errand.engine.tools.mcp.tool import McpResources
 from errand.engine.tools.memory.propose import ProposeMemory
@@ -17,7 +18,6 @@ from errand.engine.tools.python.tool import Python
 from errand.engine.tools.python_inference import PythonInference
 from errand.engine.tools.shell.tool import Shell
 from errand.engine.tools.task import TaskTool
-from errand.engine.tools.todo import Todo
 from errand.engine.tools.web.fetch import WebFetch
 
 # Chosen by a personality, and allowed by the policy.

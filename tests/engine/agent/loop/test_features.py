@@ -21,7 +21,7 @@ from errand.engine.agent.loop.hooks import (
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.messages import AssistantMessage, Text, ToolCall, UserMessage, user_text
 from errand.engine.models.base import ModelEvent, ModelRequest, ReplyEnd, Retry
-from errand.engine.tools.control_tools import SendUpdate
+from errand.engine.tools.control.task_messages import SendUpdate
 from errand.engine.tools.results import ToolResult
 
 REQUEST = ModelRequest("m", "", ())

@@ -14,10 +14,10 @@ from errand.engine.models.catalog.served_models import ServedModel
 from errand.engine.models.reply.usage import CHARACTERS_A_TOKEN
 from errand.engine.tools.answer_schema import with_answer_schema
 from errand.engine.tools.base import AgentTool
-from errand.engine.tools.control_tools import AskUser, SendUpdate, TaskComplete
-from errand.engine.tools.find_tools import FindTools
+from errand.engine.tools.control.find_tools import FindTools
+from errand.engine.tools.control.task_messages import AskUser, SendUpdate, TaskComplete
+from errand.engine.tools.control.todo import Todo
 from errand.engine.tools.registry import bind
-from errand.engine.tools.todo import Todo
 from errand.protocol.base import JsonObject
 from errand.protocol.blocks import ToolCallBlock
 from tests.support.engine_parts import engine_parts

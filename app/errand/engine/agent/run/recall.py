@@ -17,7 +17,7 @@ from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.errors import EngineError
 from errand.engine.core.messages import AssistantMessage, ModelMessage, ToolResultMessage, UserMessage, text_of
 from errand.engine.models.base import ModelRequest
-from errand.engine.tools.control_tools import AskUser
+from errand.engine.tools.control.task_messages import AskUser
 from errand.engine.tools.results import ToolError
 from errand.protocol.blocks import RecallBlock, RecalledEntry
 from errand.protocol.conversations import Conversation

@@ -32,7 +32,7 @@ from errand.engine.models.reply.usage import usage_or_estimate, with_usage
 from errand.engine.storage.records import executions, tasks, turns
 from errand.engine.storage.sql.journal import Journal
 from errand.engine.tools.base import Access
-from errand.engine.tools.control_tools import AskUser, SendUpdate, TaskComplete
+from errand.engine.tools.control.task_messages import AskUser, SendUpdate, TaskComplete
 from errand.engine.tools.memory.search import SearchMemory
 from errand.protocol.blocks import Block, NoticeBlock, NoticeKind, SummaryBlock, TextBlock, ToolCallBlock
 from errand.protocol.events import PromptReading, TaskPlan, ToolOutput

@@ -20,7 +20,7 @@ from errand.engine.core.messages import AssistantMessage, ModelMessage, Text
 from errand.engine.models.base import ModelRequest, ReplyEnd
 from errand.engine.storage.records.executions import ExecutionEnd, ExecutionStart, StoredExecution
 from errand.engine.tools.base import Access
-from errand.engine.tools.control_tools import TaskComplete
+from errand.engine.tools.control.task_messages import TaskComplete
 from errand.engine.tools.memory.search import SearchMemory
 from errand.engine.tools.results import ToolResult
 from errand.protocol.asks import RUN_AGAIN, SKIP, STOP, Ask, UnknownCall

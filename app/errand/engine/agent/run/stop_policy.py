@@ -16,7 +16,7 @@ from errand.engine.core.cancel import CancelSignal, StopCause
 from errand.engine.core.ids import new_id
 from errand.engine.core.messages import AssistantMessage, Message
 from errand.engine.models.base import ModelRequest, ToolDefinition
-from errand.engine.tools.control_tools import AskUser, TaskComplete
+from errand.engine.tools.control.task_messages import AskUser, TaskComplete
 from errand.protocol.asks import Ask, ReachedLimit
 from errand.protocol.blocks import EngineMessageKind
 from errand.protocol.notices import LimitsNear, MissingAnswer, NoAnswer, NoticeData, TaskStuck

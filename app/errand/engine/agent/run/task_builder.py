@@ -15,10 +15,8 @@ from errand.engine.agent.loop.run_state import LoopConfig, LoopRun
 from errand.engine.agent.prompt.system_prompt import TaskSystemPrompt
 from errand.engine.agent.run.approvals import Approvals
 from errand.engine.agent.run.delegation import Delegation, SubAgentRunner
-from errand.engine.agent.run.edit_guidance import EditGuidance
 from errand.engine.agent.run.limits import DailyBudget, TaskLimits
 from errand.engine.agent.run.model_calls import TaskModelCalls
-from errand.engine.agent.run.offered_tools import OfferedTools
 from errand.engine.agent.run.pause_gate import PauseGate
 from errand.engine.agent.run.pending_asks import PendingAsks, UserQuestions
 from errand.engine.agent.run.queued_messages import QueuedMessages
@@ -30,13 +28,15 @@ from errand.engine.agent.run.replies.repeat_detection import RepeatDetector
 from errand.engine.agent.run.replies.text_calls import TextCalls
 from errand.engine.agent.run.resume import InterruptedTurn, TurnReplay
 from errand.engine.agent.run.server_wait import AskedServers, ModelServerWait
-from errand.engine.agent.run.service_tools import ServiceTools
 from errand.engine.agent.run.skill_question import SkillQuestion
 from errand.engine.agent.run.stop_policy import ModeDetector, StopPolicy
 from errand.engine.agent.run.task_context import TaskContext, TaskTools
 from errand.engine.agent.run.task_run import TaskParts, TaskRun
 from errand.engine.agent.run.task_sandbox import SandboxFactory, TaskAddresses
 from errand.engine.agent.run.task_state import TaskState
+from errand.engine.agent.run.tools.edit_guidance import EditGuidance
+from errand.engine.agent.run.tools.offered_tools import OfferedTools
+from errand.engine.agent.run.tools.service_tools import ServiceTools
 from errand.engine.agent.tool_offer.choice import ToolChoice, choose_tools
 from errand.engine.checkpoints.contents import ContentStore
 from errand.engine.checkpoints.recorder import TaskCheckpoints
@@ -52,15 +52,15 @@ from errand.engine.sandbox.detection import short_text
 from errand.engine.storage.database import Database
 from errand.engine.tools.base import GuardedTool
 from errand.engine.tools.context import Embed, MemoryAccess, ModelAccess, ShellContext, ToolContext, no_embedding
-from errand.engine.tools.control_tools import AskUser, SendUpdate, TaskComplete
-from errand.engine.tools.find_tools import FindTools
+from errand.engine.tools.control.find_tools import FindTools
+from errand.engine.tools.control.task_messages import AskUser, SendUpdate, TaskComplete
+from errand.engine.tools.control.todo import Todo
 from errand.engine.tools.mcp.pool import McpPool
 from errand.engine.tools.processes.termination import ProcessSweep
 from errand.engine.tools.registry import bind, uses_tool
 from errand.engine.tools.sessions import ConversationSessions, ToolSessions
 from errand.engine.tools.shell.environment import environment_of_commands
 from errand.engine.tools.task import MAX_DEPTH, TaskTool
-from errand.engine.tools.todo import Todo
 from errand.protocol.agents import Personality
 from errand.protocol.background import BackgroundCommand
 from errand.protocol.events import BackgroundUpdate

@@ -14,7 +14,7 @@ from errand.engine.agent.run.task_context import TaskContext
 from errand.engine.agent.run.task_state import ended_task, with_status
 from errand.engine.core.errors import CannotSave, StorageError
 from errand.engine.core.messages import AssistantMessage
-from errand.engine.tools.control_tools import TaskComplete
+from errand.engine.tools.control.task_messages import TaskComplete
 from errand.protocol.blocks import NoticeKind
 from errand.protocol.notices import EndedProcess, EndNotSaved, EngineEnded, TaskCompleted, TaskEndNotice, TaskFailed
 from errand.protocol.tasks.groups import Completion, Queued, TaskStatus, TaskStopReason

@@ -17,17 +17,17 @@ from errand.engine.agent.run.pause_gate import PauseGate
 from errand.engine.agent.run.queued_messages import QueuedEntries
 from errand.engine.agent.run.recorder import TaskRecorder
 from errand.engine.agent.run.resume import InterruptedTurn
-from errand.engine.agent.run.service_tools import ServiceTools
 from errand.engine.agent.run.stop_policy import StopPolicy
 from errand.engine.agent.run.task_context import TaskContext
 from errand.engine.agent.run.task_end import TaskConclusion, TaskEnd, failed
 from errand.engine.agent.run.task_state import is_working, status_text
+from errand.engine.agent.run.tools.service_tools import ServiceTools
 from errand.engine.core.cancel import StopCause, stopped_by
 from errand.engine.core.errors import IllegalMove
 from errand.engine.core.messages import Message, UserMessage
 from errand.engine.models.base import ChatModel
 from errand.engine.sandbox.launch import CommandSandbox
-from errand.engine.tools.control_tools import TaskComplete
+from errand.engine.tools.control.task_messages import TaskComplete
 from errand.engine.tools.processes.termination import ProcessSweep
 from errand.protocol.notices import (
     EngineEnded,

@@ -11,7 +11,7 @@ from errand.engine.models.base import CallForm, ToolDefinition
 from errand.engine.models.reply.content import encode
 from errand.engine.models.reply.usage import CHARACTERS_A_TOKEN
 from errand.engine.tools.base import AgentTool
-from errand.engine.tools.find_tools import FindTools
+from errand.engine.tools.control.find_tools import FindTools
 from errand.engine.tools.mcp.definitions import SEPARATOR, is_service_tool
 from errand.engine.tools.mcp.tool import McpResources
 from errand.protocol.base import JsonObject

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from errand.engine.tools.code.tool import Code
-from errand.engine.tools.control_tools import AskUser, TaskComplete
+from errand.engine.tools.control.task_messages import AskUser, TaskComplete
+from errand.engine.tools.control.todo import Todo
 from errand.engine.tools.memory.search import SearchMemory
 from errand.engine.tools.python.tool import Python
 from errand.engine.tools.shell.tool import Shell
 from errand.engine.tools.task import TaskTool
-from errand.engine.tools.todo import Todo
 from errand.engine.tools.web.fetch import WebFetch
 from errand.protocol.base import JsonObject, JsonValue
 

@@ -18,7 +18,7 @@ from errand.engine.agent.run.task_context import TaskContext
 from errand.engine.core.cancel import CancelSignal, stopped_by
 from errand.engine.core.ids import new_id
 from errand.engine.core.messages import AssistantMessage, Message, Text, ToolResultMessage, UserContent, UserMessage
-from errand.engine.tools.control_tools import AskUser
+from errand.engine.tools.control.task_messages import AskUser
 from errand.engine.tools.results import ToolResult
 from errand.protocol.asks import Ask
 from errand.protocol.base import JsonObject
