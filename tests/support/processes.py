@@ -71,6 +71,15 @@ def running(marker: str) -> list[int]:
     return pids
 
 
+def running_programs(marker: str) -> set[str]:
+    """Return the first words of command lines that begin with the marker, as `exec -a` sets them.
+
+    The shell that is about to become the program has the marker in its command line too, but not there.
+    """
+    first_words = (_command_line(pid).partition(b"\0")[0].decode(errors="replace") for pid in running(marker))
+    return {word for word in first_words if word.startswith(marker)}
+
+
 def _is_below_this(pid: int) -> bool:
     """Climb from parent to parent, from the start again if one ends meanwhile: its children have another then."""
     at = pid

@@ -16,7 +16,7 @@ from tests.support.command_line import Errand, rest
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.model_replies import results
 from tests.support.model_server import Call, ModelServer, Reply
-from tests.support.processes import running, until
+from tests.support.processes import running, running_programs, until
 from tests.support.sandboxes import SANDBOXES, set_sandbox
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="orphans can be adopted on Linux only")
@@ -83,7 +83,7 @@ async def test_a_stop_leaves_no_process_of(tmp_path: Path, name: str, is_sandbox
         (engine.workspace / "long.txt").write_text("a" * 40 + "b")
         started = await engine.start()
         await _is_busy(engine, started.id, work)
-        await until(lambda: len(running(marker)) >= len(work.names))
+        await until(lambda: {f"{marker}-{name}" for name in work.names} <= running_programs(marker))
         await engine.services.runner.stop(started.id, "me")
         ended = await engine.watcher.end(started.id)
         assert running(marker) == []
