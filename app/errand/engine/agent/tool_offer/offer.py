@@ -8,16 +8,23 @@ from errand.engine.agent.tool_offer.presentations import MINIMAL, RARE, USUAL, P
 from errand.engine.core.json_input.lenient_json import read_object
 from errand.engine.core.messages import TASK_COMPLETE, ToolCall
 from errand.engine.models.base import CallForm, ToolDefinition
-from errand.engine.models.reply.content import encode
-from errand.engine.models.reply.usage import CHARACTERS_A_TOKEN
+from errand.engine.models.reply.usage import CHARACTERS_A_TOKEN, characters_of_tool
 from errand.engine.tools.base import AgentTool
 from errand.engine.tools.control.find_tools import FindTools
 from errand.engine.tools.mcp.definitions import SEPARATOR, is_service_tool
 from errand.engine.tools.mcp.tool import McpResources
-from errand.protocol.base import JsonObject
 
 # A call of this name is a call of the tool that it names: the record never has it.
 CALL_TOOL = "call_tool"
+_CALL_TOOL = ToolDefinition(
+    CALL_TOOL,
+    "Call a tool that find_tools named.",
+    {
+        "type": "object",
+        "properties": {"name": {"type": "string"}, "arguments": {"type": "object"}},
+        "required": ["name", "arguments"],
+    },
+)
 # Of the context window: the definitions of tools of other programs that are offered directly.
 _SERVICE_SHARE = 0.1
 _DEFAULT_WINDOW = 32_768
@@ -43,7 +50,6 @@ class ToolOffer:
         presented_tools = {presentation.tool for presentation in presented}
         others = [tool for tool in tools if tool.name not in presented_tools and tool.name != FindTools.name]
         direct, hidden = _split(others, choice)
-        self._direct = {tool.name for tool in direct}
         self._hidden = {tool.name: tool for tool in hidden}
         self._rare = {
             presentation.name: presentation
@@ -54,9 +60,9 @@ class ToolOffer:
         worth_finding = any(map(_is_of_servers, self._hidden)) or (choice.set_name != "minimal" and self._hidden)
         can_find = FindTools.name in self._tools and bool(worth_finding)
         definitions = [self._definition(presentation) for presentation in presented]
-        definitions += [ToolDefinition(tool.name, tool.description, tool.parameters) for tool in direct]
+        definitions += map(_own_definition, direct)
         if can_find:
-            definitions += [self._find_tools_definition(), _call_tool_definition()]
+            definitions += [self._find_tools_definition(), _CALL_TOOL]
         self.definitions = tuple(definitions)
         self.names = tuple(definition.name for definition in definitions)
 
@@ -64,8 +70,7 @@ class ToolOffer:
     def hidden_definitions(self) -> tuple[ToolDefinition, ...]:
         """The definitions of the tools that `find_tools` finds."""
         rare = (self._definition(presentation) for presentation in self._rare.values())
-        hidden = (ToolDefinition(tool.name, tool.description, tool.parameters) for tool in self._hidden.values())
-        return (*rare, *hidden)
+        return (*rare, *map(_own_definition, self._hidden.values()))
 
     def registered(self, call: ToolCall) -> ToolCall:
         """Return the call of the registered tool for one as offered; unchanged if no offered tool has its name."""
@@ -110,14 +115,8 @@ class ToolOffer:
         return ToolDefinition(tool.name, f"{tool.description} There are: {names}.", tool.parameters)
 
 
-def _call_tool_definition() -> ToolDefinition:
-    """Return the definition of `call_tool`, the same in every conversation."""
-    parameters: JsonObject = {
-        "type": "object",
-        "properties": {"name": {"type": "string"}, "arguments": {"type": "object"}},
-        "required": ["name", "arguments"],
-    }
-    return ToolDefinition(CALL_TOOL, "Call a tool that find_tools named.", parameters)
+def _own_definition(tool: AgentTool) -> ToolDefinition:
+    return ToolDefinition(tool.name, tool.description, tool.parameters)
 
 
 def _fits(presentation: Presentation, tool: AgentTool) -> bool:
@@ -137,16 +136,12 @@ def _split(tools: Iterable[AgentTool], choice: ToolChoice) -> tuple[list[AgentTo
         elif _is_of_servers(tool.name):
             services.append(tool)
         else:
-            (direct if tool.name in choice.named or _is_needed(tool) else hidden).append(tool)
+            # A completion that is left is one whose answer follows a schema.
+            (direct if tool.name in choice.named or tool.name == TASK_COMPLETE else hidden).append(tool)
     share = _SERVICE_SHARE * (choice.window or _DEFAULT_WINDOW)
     has_room = choice.set_name != "minimal" and sum(map(_tokens, services)) <= share
     (direct if has_room else hidden).extend(services)
     return direct, hidden
-
-
-def _is_needed(tool: AgentTool) -> bool:
-    """Return True for a tool that ends a task with an answer of its own form."""
-    return tool.name == TASK_COMPLETE
 
 
 def _is_of_servers(name: str) -> bool:
@@ -154,8 +149,7 @@ def _is_of_servers(name: str) -> bool:
 
 
 def _tokens(tool: AgentTool) -> int:
-    definition: JsonObject = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
-    return len(encode(definition)) // CHARACTERS_A_TOKEN
+    return characters_of_tool(_own_definition(tool)) // CHARACTERS_A_TOKEN
 
 
 def _by_name(call: ToolCall) -> ToolCall:
