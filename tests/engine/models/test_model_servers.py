@@ -11,8 +11,8 @@ from errand.engine.core.secrets import KeyStore
 from errand.engine.core.settings import ModelServer as AddedServer
 from errand.engine.core.settings import SettingValues
 from errand.engine.models.catalog import model_facts
-from errand.engine.models.catalog.served_models import ServedModel, ServerStatus, server_label
 from errand.engine.models.router import ModelRouter
+from errand.engine.models.servers.served_models import ServedModel, ServerStatus, server_label
 from errand.protocol.base import JsonObject
 from errand.protocol.settings import Model
 from tests.support.local_servers import llama_cpp, lm_studio, loading_llama_cpp, ollama, vllm

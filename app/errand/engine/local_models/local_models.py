@@ -18,9 +18,10 @@ from errand.engine.local_models.machine import Machine, this_machine
 from errand.engine.local_models.server_process import RunningServer, ServerOptions, start_server
 from errand.engine.local_models.server_program import RELEASE, ServerProgram, archive_for
 from errand.engine.local_models.server_queue import ServerQueue
-from errand.engine.models.catalog import model_facts, served_models
-from errand.engine.models.catalog.served_models import ServerStatus
-from errand.engine.models.local_servers import LocalModelFailed, ServedModel
+from errand.engine.models.catalog import model_facts
+from errand.engine.models.servers import served_models
+from errand.engine.models.servers.local_servers import LocalModelFailed, ServedModel
+from errand.engine.models.servers.served_models import ServerStatus
 from errand.protocol.local_models import LocalModel, LocalModelListResult, LocalModelState, LocalServerProgram
 from errand.system.paths import Paths
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from errand.engine.core.ids import new_id
-from errand.engine.models.local_servers import LocalModelFailed
+from errand.engine.models.servers.local_servers import LocalModelFailed
 from errand.engine.sandbox.launch import prepare_launch
 from errand.engine.tools.processes import marks, spawn
 from errand.engine.tools.processes.termination import ProcessSweep, adopt_orphans

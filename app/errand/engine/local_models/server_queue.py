@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 from errand.engine.local_models.server_process import RunningServer
-from errand.engine.models.local_servers import LocalModelFailed
+from errand.engine.models.servers.local_servers import LocalModelFailed
 
 # A model that was loaded for a request stays at least so long, until it comes.
 _MIN_PREPARED_S = 60.0

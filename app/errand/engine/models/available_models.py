@@ -19,12 +19,12 @@ from errand.engine.models.catalog import model_facts
 from errand.engine.models.catalog.configured import KnownModelFacts, ProviderDirectory, default_api_base
 from errand.engine.models.catalog.model_lists import ListSource, is_for_chat
 from errand.engine.models.catalog.providers import LOCAL, PROVIDERS, REACT, Provider
-from errand.engine.models.catalog.served_models import LOADING, ServerStatus
-from errand.engine.models.catalog.server_probe import ProbeResult, ask, probe
 from errand.engine.models.factory import ModelFactory
-from errand.engine.models.local_servers import LocalModelServers
 from errand.engine.models.model_servers import ModelServers
 from errand.engine.models.recovery.retry import RetryPolicy
+from errand.engine.models.servers.local_servers import LocalModelServers
+from errand.engine.models.servers.served_models import LOADING, ServerStatus
+from errand.engine.models.servers.server_probe import ProbeResult, ask, probe
 from errand.protocol import settings as wire
 from errand.protocol.settings import ModelTestResult
 from errand.text.model_names import short_model_name

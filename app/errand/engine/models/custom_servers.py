@@ -15,8 +15,8 @@ from errand.engine.models.catalog import model_facts
 from errand.engine.models.catalog.configured import custom_provider
 from errand.engine.models.catalog.model_lists import is_for_chat
 from errand.engine.models.catalog.providers import BY_ADDRESS, PROVIDERS, REACT, Provider, addable, find
-from errand.engine.models.catalog.server_probe import ProbeResult, address_of, origin
 from errand.engine.models.own_models import OwnModels
+from errand.engine.models.servers.server_probe import ProbeResult, address_of, origin
 from errand.protocol.settings import (
     ModelServerRemoveParams,
     ModelServerRemoveResult,

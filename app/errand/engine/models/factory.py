@@ -17,7 +17,7 @@ from errand.protocol.notices import ThinkingObstacle
 if TYPE_CHECKING:
     from errand.engine.models.http_pool import HttpPool
     from errand.engine.models.litellm.library_process import LibraryProcess
-    from errand.engine.models.local_model import LocalModelServers
+    from errand.engine.models.servers.local_servers import LocalModelServers
 
 
 class ModelFactory:

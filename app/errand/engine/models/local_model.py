@@ -12,9 +12,9 @@ from errand.engine.models.endpoint import ModelEndpoint, Timeouts
 from errand.engine.models.failures import AttemptFailure, FailedAttempt, FailureKind
 from errand.engine.models.http_model import HttpModel
 from errand.engine.models.http_pool import HttpPool
-from errand.engine.models.local_servers import LocalModelFailed, LocalModelServers, ServedModel
 from errand.engine.models.openai.model import ChatCompletions
 from errand.engine.models.reply.builder import ReplyBuilder
+from errand.engine.models.servers.local_servers import LocalModelFailed, LocalModelServers, ServedModel
 from errand.text.redaction import Redactor
 
 # A processor without a graphics card may read a long prompt for many minutes, and requests of others go first.

@@ -12,7 +12,9 @@ from errand.engine.core.outgoing import UnusableRoute, proxy_of
 from errand.engine.models.catalog import model_facts
 from errand.engine.models.catalog.configured import ProviderDirectory
 from errand.engine.models.catalog.providers import REACT, RESPONSES_PATH, Provider
-from errand.engine.models.catalog.served_models import (
+from errand.engine.models.factory import ModelFactory
+from errand.engine.models.servers.local_servers import LocalModelServers
+from errand.engine.models.servers.served_models import (
     ServedModel,
     ServerAddress,
     ServerKind,
@@ -20,8 +22,6 @@ from errand.engine.models.catalog.served_models import (
     ServerStatuses,
     server_label,
 )
-from errand.engine.models.factory import ModelFactory
-from errand.engine.models.local_servers import LocalModelServers
 
 # Before each request of a task: a server does not load another model in less.
 _REQUEST_AGE_S = 2.0

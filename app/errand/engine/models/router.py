@@ -18,9 +18,9 @@ from errand.engine.models.catalog.configured import KnownModelFacts, ProviderDir
 from errand.engine.models.catalog.model_lists import ModelListCache
 from errand.engine.models.catalog.providers import LOCAL, REACT, Provider, bare_id, provider_name
 from errand.engine.models.factory import ModelFactory
-from errand.engine.models.local_servers import NO_LOCAL_MODELS, LocalModelServers
 from errand.engine.models.model_servers import ModelServers
 from errand.engine.models.recovery.retry import RetryPolicy
+from errand.engine.models.servers.local_servers import NO_LOCAL_MODELS, LocalModelServers
 from errand.protocol.agents import ThinkingLevel
 from errand.protocol.notices import ThinkingObstacle
 

@@ -10,8 +10,8 @@ from errand.engine.agent.tool_offer.offer import ToolOffer
 from errand.engine.agent.tool_offer.presentations import MINIMAL, USUAL, Presentation
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.messages import ToolCall
-from errand.engine.models.catalog.served_models import ServedModel
 from errand.engine.models.reply.usage import CHARACTERS_A_TOKEN
+from errand.engine.models.servers.served_models import ServedModel
 from errand.engine.tools.answer_schema import with_answer_schema
 from errand.engine.tools.base import AgentTool
 from errand.engine.tools.control.find_tools import FindTools

@@ -33,8 +33,8 @@ from errand.engine.core.errors import EngineError
 from errand.engine.core.messages import ModelMessage
 from errand.engine.models.base import ModelRequest, ReplyEnd
 from errand.engine.models.catalog.providers import REACT
-from errand.engine.models.catalog.served_models import LARGER_WINDOW
 from errand.engine.models.failures import FailureKind
+from errand.engine.models.servers.served_models import LARGER_WINDOW
 from errand.engine.storage.database import Database
 from errand.protocol.notices import ContextNearlyFull, ContextTruncated, NoSummary, NoticeData, TaskFailed
 

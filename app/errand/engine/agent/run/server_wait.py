@@ -13,7 +13,7 @@ from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.errors import EngineError
 from errand.engine.models.base import ModelRequest
 from errand.engine.models.catalog.providers import REACT
-from errand.engine.models.catalog.served_models import LOADING, ServedModel, ServerStatus
+from errand.engine.models.servers.served_models import LOADING, ServedModel, ServerStatus
 from errand.protocol.notices import ModelChanged, SmallWindow
 
 # A large model on a slow disk takes minutes.

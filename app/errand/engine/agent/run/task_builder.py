@@ -46,7 +46,7 @@ from errand.engine.core.settings import Settings
 from errand.engine.event_log import EventLog
 from errand.engine.memory.facts import FactProposals, Facts
 from errand.engine.models.base import ChatModel
-from errand.engine.models.catalog.served_models import LARGER_WINDOW, ServedModel, ServerKind
+from errand.engine.models.servers.served_models import LARGER_WINDOW, ServedModel, ServerKind
 from errand.engine.permissions.grants import Grants
 from errand.engine.sandbox.detection import short_text
 from errand.engine.storage.database import Database

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from errand.engine.models.base import CallForm
-from errand.engine.models.catalog.served_models import ServedModel
+from errand.engine.models.servers.served_models import ServedModel
 
 ToolSetName: TypeAlias = Literal["minimal", "usual", "all"]
 ToolSetMode: TypeAlias = Literal["auto", "minimal", "usual", "all"]

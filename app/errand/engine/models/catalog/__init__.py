@@ -1,4 +1,4 @@
-"""Which providers and models exist and what is known of them: rows, prices, lists, probing servers.
+"""Which providers and models exist and what is known of them: rows, prices, lists.
 
 Makes no model calls. Start at providers.py.
 """

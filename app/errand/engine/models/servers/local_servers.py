@@ -4,7 +4,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
-from errand.engine.models.catalog.served_models import ServerStatus
+from errand.engine.models.servers.served_models import ServerStatus
 
 
 class LocalModelFailed(Exception):
