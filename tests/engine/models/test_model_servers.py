@@ -34,28 +34,30 @@ async def asked(
             await models.close()
 
 
+# What the servers of `tests.support.local_servers` say of a loaded model.
+_LOADED = ServedModel(
+    "", context_tokens=4096, trained_tokens=32768, calls_tools=True, sees=False, thinks=True, is_loaded=True
+)
+
+
+async def served_model(models: ModelRouter, model_id: str, api_base: str | None = None) -> ServedModel | None:
+    """Ask the server of a model, and return what it says of the model."""
+    await models.servers.status(model_id, api_base)
+    return models.servers.known(model_id, api_base)
+
+
 async def test_llama_cpp_says_its_window_its_template_and_its_size(tmp_path: Path) -> None:
     pages = llama_cpp("qwen2.5-coder-1.5b.gguf", window=4096, template="{% if enable_thinking %}<think>{% endif %}")
     async with asked(tmp_path, pages) as (models, server):
-        served = await models.servers.served_model("openai_compatible/qwen2.5-coder-1.5b.gguf", server.url)
+        served = await served_model(models, "openai_compatible/qwen2.5-coder-1.5b.gguf", server.url)
     assert served is not None
-    assert served == ServedModel(
-        "qwen2.5-coder-1.5b.gguf",
-        "llama_cpp",
-        context_tokens=4096,
-        trained_tokens=32768,
-        calls_tools=True,
-        sees=False,
-        thinks=True,
-        is_loaded=True,
-        parameters=1.777,
-    )
+    assert served == replace(_LOADED, name="qwen2.5-coder-1.5b.gguf", server="llama_cpp", parameters=1.777)
     assert served.constraints == {"tool_choice", "json_schema", "grammar"}
 
 
 async def test_any_name_means_the_one_model_of_a_llama_cpp(tmp_path: Path) -> None:
     async with asked(tmp_path, llama_cpp("m.gguf", tools=False), "LLAMA_CPP_API_BASE") as (models, _):
-        served = await models.servers.served_model("react/llama_cpp/whatever")
+        served = await served_model(models, "react/llama_cpp/whatever")
         assert served is not None
         assert (served.name, served.calls_tools) == ("m.gguf", False)
 
@@ -63,26 +65,16 @@ async def test_any_name_means_the_one_model_of_a_llama_cpp(tmp_path: Path) -> No
 async def test_ollama_says_what_a_model_can_and_the_window_that_is_loaded(tmp_path: Path) -> None:
     pages = ollama("qwen3:8b", abilities=("completion", "tools", "thinking"), window=4096)
     async with asked(tmp_path, pages, "OLLAMA_HOST") as (models, _):
-        served = await models.servers.served_model("ollama/qwen3:8b")
+        served = await served_model(models, "ollama/qwen3:8b")
     assert served is not None
-    assert served == ServedModel(
-        "qwen3:8b",
-        "ollama",
-        context_tokens=4096,
-        trained_tokens=32768,
-        calls_tools=True,
-        sees=False,
-        thinks=True,
-        is_loaded=True,
-        parameters=7.6,
-    )
+    assert served == replace(_LOADED, name="qwen3:8b", server="ollama", parameters=7.6)
     assert served.constraints == {"format"}
 
 
 async def test_a_window_in_the_file_of_an_ollama_model_holds_before_it_is_loaded(tmp_path: Path) -> None:
     pages = ollama("m:latest", parameters='stop "x"\nnum_ctx                        8192')
     async with asked(tmp_path, pages, "OLLAMA_HOST") as (models, _):
-        served = await models.servers.served_model("ollama/m:latest")
+        served = await served_model(models, "ollama/m:latest")
         assert served is not None
         assert (served.context_tokens, served.is_loaded) == (8192, False)
 
@@ -113,16 +105,14 @@ async def test_lm_studio_says_its_windows_and_leaves_out_embeddings(tmp_path: Pa
 
 async def test_vllm_says_the_length_of_its_model(tmp_path: Path) -> None:
     async with asked(tmp_path, vllm("Qwen/Qwen2.5-7B", 16384), "VLLM_API_BASE") as (models, _):
-        served = await models.servers.served_model("vllm/Qwen/Qwen2.5-7B")
+        served = await served_model(models, "vllm/Qwen/Qwen2.5-7B")
     assert served == ServedModel("Qwen/Qwen2.5-7B", "vllm", context_tokens=16384, is_loaded=True)
 
 
 async def test_a_server_that_only_lists_models_says_nothing_else(tmp_path: Path) -> None:
     async with asked(tmp_path, {}) as (models, server):
-        assert await models.servers.served_model("openai_compatible/test-model", server.url) == ServedModel(
-            "test-model"
-        )
-        assert await models.servers.served_model("openai_compatible/other", server.url) is None
+        assert await served_model(models, "openai_compatible/test-model", server.url) == ServedModel("test-model")
+        assert await served_model(models, "openai_compatible/other", server.url) is None
 
 
 async def test_what_a_server_says_is_a_fact_of_its_model(tmp_path: Path) -> None:
@@ -138,7 +128,7 @@ async def test_a_server_that_loads_is_there_and_its_model_not_known_yet(tmp_path
     async with asked(tmp_path, loading_llama_cpp(), "LLAMA_CPP_API_BASE") as (models, server):
         assert await models.available.default_model() == "llama_cpp/loading"
         assert await models.servers.status("llama_cpp/loading") == ServerStatus("llama_cpp", is_loading=True)
-        assert await models.servers.served_model("llama_cpp/loading") is None
+        assert await served_model(models, "llama_cpp/loading") is None
         server.pages.update(llama_cpp("m.gguf"))
         assert await models.available.default_model() == "llama_cpp/m.gguf"
 
@@ -168,8 +158,28 @@ async def test_side_fields_of_other_types_do_not_hide_a_model(tmp_path: Path) ->
     pages["/v1/models"] = 200, {"data": [{"id": "odd.gguf", **odd}, {"id": None}, "x"]}
     pages["/props"] = 200, {"chat_template_caps": [], "modalities": 3, "default_generation_settings": None}
     async with asked(tmp_path, pages, "LLAMA_CPP_API_BASE") as (models, _):
-        served = await models.servers.served_model("llama_cpp/odd.gguf")
+        served = await served_model(models, "llama_cpp/odd.gguf")
     assert served == replace(ServedModel("odd.gguf", "llama_cpp"), is_loaded=True)
+
+
+async def test_fields_of_other_types_of_an_ollama_count_as_missing(tmp_path: Path) -> None:
+    pages = ollama("m:latest")
+    row: JsonObject = {"id": "m:latest", "created": [2025], "owned_by": "library"}
+    pages["/v1/models"] = 200, {"data": [row]}
+    pages["/api/ps"] = 200, {"models": [{"name": {}, "context_length": 512}, {"name": "m:latest"}]}
+    pages["/api/show"] = 200, {"parameters": f"num_ctx {'9' * 5000}", "model_info": [], "capabilities": ["tools"]}
+    async with asked(tmp_path, pages, "OLLAMA_HOST") as (models, _):
+        served = await served_model(models, "ollama/m:latest")
+    assert served == ServedModel("m:latest", "ollama", calls_tools=True, sees=False, thinks=False, is_loaded=True)
+
+
+@pytest.mark.parametrize("page", [(404, {"error": "no such path"}), (200, {"error": "Unexpected endpoint"})])
+async def test_an_ollama_without_a_list_of_loaded_models_still_describes_them(tmp_path: Path, page: Page) -> None:
+    pages = {**ollama("m:latest"), "/api/ps": page}
+    async with asked(tmp_path, pages, "OLLAMA_HOST") as (models, _):
+        served = await served_model(models, "ollama/m:latest")
+    assert served is not None
+    assert (served.trained_tokens, served.calls_tools, served.is_loaded) == (32768, True, None)
 
 
 def test_a_server_is_named_by_its_port_here_and_by_its_host_elsewhere() -> None:

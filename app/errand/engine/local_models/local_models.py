@@ -19,9 +19,8 @@ from errand.engine.local_models.server_process import RunningServer, ServerOptio
 from errand.engine.local_models.server_program import RELEASE, ServerProgram, archive_for
 from errand.engine.local_models.server_queue import ServerQueue
 from errand.engine.models.catalog import model_facts
-from errand.engine.models.servers import served_models
-from errand.engine.models.servers.local_servers import LocalModelFailed, ServedModel
-from errand.engine.models.servers.served_models import ServerStatus
+from errand.engine.models.servers.local_servers import LocalModelFailed
+from errand.engine.models.servers.served_models import ServedModel, ServerAddress, ServerStatus
 from errand.protocol.local_models import LocalModel, LocalModelListResult, LocalModelState, LocalServerProgram
 from errand.system.paths import Paths
 
@@ -155,10 +154,10 @@ class LocalModels:
         self._speeds[name] = tokens_per_second
 
     @asynccontextmanager
-    async def serve(self, name: str) -> AsyncGenerator[ServedModel]:
+    async def serve(self, name: str) -> AsyncGenerator[ServerAddress]:
         """Keep the model's server for the block. Raises `LocalModelFailed`."""
         async with self._queue.use(name) as server:
-            yield ServedModel(server.base_url, server.key)
+            yield ServerAddress(server.base_url, server.key)
 
     async def list(self) -> LocalModelListResult:
         await self._look()
@@ -225,10 +224,10 @@ class LocalModels:
         self._machine, self._entries, self._installed, self._program_path = await asyncio.to_thread(self._looked)
         self._program.archive = archive_for(self._machine.has_gpu)
         served = (self._served(self._entries[name]) for name in self._installed)
-        model_facts.register_served({f"{_PROVIDER}{model.name}": _facts(model) for model in served})
+        model_facts.register_served({f"{_PROVIDER}{model.name}": model.facts(model_facts.FREE) for model in served})
 
-    def _served(self, entry: _Entry) -> served_models.ServedModel:
-        return served_models.ServedModel(
+    def _served(self, entry: _Entry) -> ServedModel:
+        return ServedModel(
             entry.name,
             server="llama_cpp",
             context_tokens=self._context_of(entry),
@@ -417,10 +416,6 @@ class LocalModels:
 
     def _idle_s(self) -> float:
         return self._settings().local_model_idle_minutes * _SECONDS_PER_MINUTE
-
-
-def _facts(model: served_models.ServedModel) -> model_facts.ModelFacts:
-    return model_facts.parse_facts(model.context_tokens, 0.0, 0.0, model.calls_tools, None, None)
 
 
 def _is_there(path: Path, size_bytes: int) -> bool:

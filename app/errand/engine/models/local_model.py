@@ -14,7 +14,8 @@ from errand.engine.models.http_model import HttpModel
 from errand.engine.models.http_pool import HttpPool
 from errand.engine.models.openai.model import ChatCompletions
 from errand.engine.models.reply.builder import ReplyBuilder
-from errand.engine.models.servers.local_servers import LocalModelFailed, LocalModelServers, ServedModel
+from errand.engine.models.servers.local_servers import LocalModelFailed, LocalModelServers
+from errand.engine.models.servers.served_models import ServerAddress
 from errand.text.redaction import Redactor
 
 # A processor without a graphics card may read a long prompt for many minutes, and requests of others go first.
@@ -32,7 +33,7 @@ class LocalModel:
         self._servers = servers
         self._pool = pool
         self._redactor = redactor
-        self._asked: tuple[ServedModel, HttpModel] | None = None
+        self._asked: tuple[ServerAddress, HttpModel] | None = None
 
     async def attempt(self, request: ModelRequest, stop: CancelSignal) -> AsyncGenerator[AttemptEvent, None]:
         name = request.model.partition("/")[2]
@@ -41,7 +42,7 @@ class LocalModel:
             try:
                 with Deadline(stop, _START_LIMIT_S) as deadline:
                     async with deadline.within(_START_LIMIT_S):
-                        served = await stack.enter_async_context(self._servers.serve(name))
+                        address = await stack.enter_async_context(self._servers.serve(name))
             except Aborted:
                 yield builder.abort()
                 return
@@ -52,7 +53,7 @@ class LocalModel:
                 )
                 yield FailedAttempt(failure, builder.message)
                 return
-            async with aclosing(self._model_at(served).attempt(request, stop)) as events:
+            async with aclosing(self._model_at(address).attempt(request, stop)) as events:
                 began = 0.0
                 async for event in events:
                     if isinstance(event, BlockDelta):
@@ -61,15 +62,15 @@ class LocalModel:
                         self._measure(name, event, time.monotonic() - began)
                     yield event
 
-    def _model_at(self, served: ServedModel) -> HttpModel:
-        """Return the model behind this address; it keeps what it converted while the server stays."""
-        if self._asked is None or self._asked[0] != served:
+    def _model_at(self, address: ServerAddress) -> HttpModel:
+        """Return the model at this address; it keeps what it converted while the server stays."""
+        if self._asked is None or self._asked[0] != address:
 
             async def key() -> str:
-                return served.key
+                return address.key
 
-            endpoint = ModelEndpoint(self._provider, served.base_url, key, self._redactor)
-            self._asked = served, HttpModel(endpoint, ChatCompletions, self._pool, _TIMEOUTS)
+            endpoint = ModelEndpoint(self._provider, address.base_url, key, self._redactor)
+            self._asked = address, HttpModel(endpoint, ChatCompletions, self._pool, _TIMEOUTS)
         return self._asked[1]
 
     def _measure(self, name: str, event: ReplyEnd, seconds: float) -> None:

@@ -4,33 +4,31 @@ Providers of the cloud are not asked.
 """
 
 from contextlib import suppress
-from dataclasses import replace
 
 from errand.engine.core.addresses import is_local_address
 from errand.engine.core.errors import ConfigurationError
-from errand.engine.core.outgoing import UnusableRoute, proxy_of
+from errand.engine.core.outgoing import proxy_of
 from errand.engine.models.catalog import model_facts
 from errand.engine.models.catalog.configured import ProviderDirectory
-from errand.engine.models.catalog.providers import REACT, RESPONSES_PATH, Provider
+from errand.engine.models.catalog.providers import REACT, RESPONSES_PATH, Provider, served_name
 from errand.engine.models.factory import ModelFactory
 from errand.engine.models.servers.local_servers import LocalModelServers
 from errand.engine.models.servers.served_models import (
+    LOAD_TIMEOUT_S,
     ServedModel,
     ServerAddress,
     ServerKind,
     ServerStatus,
-    ServerStatuses,
     server_label,
 )
+from errand.engine.models.servers.server_statuses import ServerStatuses
 
 # Before each request of a task: a server does not load another model in less.
 _REQUEST_AGE_S = 2.0
 # Servers elsewhere do not change from one request to the next.
 _REMOTE_AGE_S = 60.0
 # What runs on one's own machines costs nothing, unless it may be a gateway to others.
-_FREE, _UNKNOWN = model_facts.Prices(0.0, 0.0), model_facts.Prices()
-# A large model on a slow disk takes minutes.
-_LOAD_TIMEOUT_S = 1_800.0
+_FREE, _UNKNOWN = model_facts.FREE, model_facts.Prices()
 _MAX_LOAD_BYTES = 64 * 1024
 _CHAT_PATH = "/chat/completions"
 
@@ -45,28 +43,24 @@ class ModelServers:
         self._statuses = ServerStatuses()
         model_facts.forget_servers()
 
-    async def served_model(self, model_id: str, api_base: str | None = None) -> ServedModel | None:
-        """Return what its server says of a model; None if it says nothing, or is one that is not asked.
-
-        Takes 1.5 s at most. `api_base` is the address of the request, None for the usual one of the provider.
-        """
-        status = await self.status(model_id, api_base)
-        return None if status is None else status.find(_name(model_id)) or status.only_model
-
     async def status(
         self, model_id: str, api_base: str | None = None, *, max_age_s: float = 0.0
     ) -> ServerStatus | None:
-        """Return what the server of a model answers; None if it does not, or is one that is not asked."""
-        provider = self._providers.find(model_id.removeprefix(REACT).partition("/")[0])
-        return None if provider is None else await self.ask(provider, api_base, _name(model_id), max_age_s)
+        """Return what the server of a model answers; None if it does not, or is one that is not asked.
+
+        Takes 1.5 s at most. `api_base` is the address of the request, None for the usual one of the provider.
+        """
+        provider = self._provider(model_id)
+        return None if provider is None else await self.ask(provider, api_base, served_name(model_id), max_age_s)
 
     async def status_for_request(self, model_id: str, api_base: str | None) -> ServerStatus | None:
-        """Return the same before a request, which follows others within seconds."""
+        """Return the status before a request of a task, which is asked for anew after some seconds."""
         return await self.status(model_id, api_base, max_age_s=_REQUEST_AGE_S)
 
     async def ask(
         self, provider: Provider, api_base: str | None = None, wanted: str = "", max_age_s: float = 0.0
     ) -> ServerStatus | None:
+        """Return what the server of a provider answers, with details of the model `wanted`; None as for `status`."""
         if provider.kind == "local":
             return await self._local.status(wanted)
         base = self._asked_base(provider, api_base)
@@ -78,7 +72,7 @@ class ModelServers:
         if status is not None:
             prices = _FREE if status.kind != "other" and is_local_address(base) else _UNKNOWN
             model_facts.register_served(
-                {f"{provider.name}/{model.name}": _facts(model, prices) for model in status.models}
+                {f"{provider.name}/{model.name}": model.facts(prices) for model in status.models}
             )
         return status
 
@@ -90,27 +84,31 @@ class ModelServers:
         import aiohttp
 
         provider = self._providers.of(model_id.removeprefix(REACT))
-        address = ServerAddress(self._asked_base(provider, api_base))
+        address = ServerAddress(self._asked_base(provider, api_base), await self._key(provider))
         url = f"{address.root}/api/generate"
-        timeout = aiohttp.ClientTimeout(total=_LOAD_TIMEOUT_S)
-        request = self._factory.connections.session.post(
-            url, json={"model": _name(model_id), "stream": False}, timeout=timeout, proxy=proxy_of(url)
-        )
-        with suppress(aiohttp.ClientError, OSError, TimeoutError, UnusableRoute):
+        with suppress(aiohttp.ClientError, OSError):
+            request = self._factory.connections.session.post(
+                url,
+                json={"model": served_name(model_id), "stream": False},
+                headers=address.headers,
+                timeout=aiohttp.ClientTimeout(total=LOAD_TIMEOUT_S),
+                proxy=proxy_of(url),
+                allow_redirects=False,
+            )
             async with request as response:
                 await response.content.read(_MAX_LOAD_BYTES)
 
     def known_status(self, model_id: str, api_base: str | None = None) -> ServerStatus | None:
         """Return the newest answer of the server of a model, without asking."""
-        provider = self._providers.find(model_id.removeprefix(REACT).partition("/")[0])
+        provider = self._provider(model_id)
         if provider is not None and provider.kind == "local":
-            return self._local.known_status(_name(model_id))
+            return self._local.known_status(served_name(model_id))
         return None if provider is None else self._statuses.newest(self._asked_base(provider, api_base))
 
     def known(self, model_id: str, api_base: str | None = None) -> ServedModel | None:
         """Return what its server said of a model when it was asked last, which was when its task started."""
         status = self.known_status(model_id, api_base)
-        return None if status is None else status.find(_name(model_id)) or status.only_model
+        return None if status is None else status.answering(served_name(model_id))
 
     def label(self, model_id: str, api_base: str | None, status: ServerStatus) -> str:
         """Return the name of a model's server for people: `llama.cpp at :8080`."""
@@ -118,6 +116,9 @@ class ModelServers:
         if provider.kind == "local":
             return provider.title
         return server_label(status.kind, self._asked_base(provider, api_base))
+
+    def _provider(self, model_id: str) -> Provider | None:
+        return self._providers.find(model_id.removeprefix(REACT).partition("/")[0])
 
     def _asked_base(self, provider: Provider, api_base: str | None) -> str:
         """Return the address at which a provider's server is asked; empty for one that is not."""
@@ -138,18 +139,9 @@ class ModelServers:
         return key.value if key is not None else ""
 
 
-def _name(model_id: str) -> str:
-    return model_id.removeprefix(REACT).partition("/")[2]
-
-
 def _kind(provider: Provider) -> ServerKind:
     match provider.name:
         case "llama_cpp" | "ollama" | "lm_studio" | "vllm" as kind:
             return kind
         case _:
             return "other"
-
-
-def _facts(model: ServedModel, prices: model_facts.Prices) -> model_facts.ModelFacts:
-    facts = model_facts.parse_facts(model.context_tokens, None, None, model.calls_tools, model.sees, None)
-    return replace(facts, thinks=model.thinks, prices=prices)

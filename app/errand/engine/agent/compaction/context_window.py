@@ -32,7 +32,7 @@ from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.errors import EngineError
 from errand.engine.core.messages import ModelMessage
 from errand.engine.models.base import ModelRequest, ReplyEnd
-from errand.engine.models.catalog.providers import REACT
+from errand.engine.models.catalog.providers import served_name
 from errand.engine.models.failures import FailureKind
 from errand.engine.models.servers.served_models import LARGER_WINDOW
 from errand.engine.storage.database import Database
@@ -190,15 +190,17 @@ class ContextWindow(Feature):
         request = await self._truncate(history, request, window)
         tokens = self._tokens(request)
         cannot_fit = 1.0 if self._options.cuts_silently(request.model) else _CANNOT_FIT
-        if tokens > cannot_fit * window and (reason := self._lack_of_room(request, window)):
-            raise EngineError(reason)
         if tokens > cannot_fit * window:
-            release = "take entries out of those that are kept in context, " if self._kept else ""
-            raise EngineError(
-                f"What has to be sent has about {tokens:,} tokens, and {request.model} reads {window:,}. "
-                f"Nothing more can be left out: {release}choose a model that reads more, or send a shorter message."
-            )
+            raise EngineError(self._lack_of_room(request, window) or self._too_long(request, tokens, window))
         return request
+
+    def _too_long(self, request: ModelRequest, tokens: int, window: int) -> str:
+        """Return what to do about a request that does not fit even though everything that may be is left out."""
+        release = "take entries out of those that are kept in context, " if self._kept else ""
+        return (
+            f"What has to be sent has about {tokens:,} tokens, and {request.model} reads {window:,}. "
+            f"Nothing more can be left out: {release}choose a model that reads more, or send a shorter message."
+        )
 
     def _lack_of_room(self, request: ModelRequest, window: int) -> str:
         """Return what to do if the instructions and the tools alone take most of the window; empty if they do not."""
@@ -207,7 +209,7 @@ class ContextWindow(Feature):
         fixed = self._estimate.tokens_of(sizes.get("system", 0) + sizes.get("tools", 0))
         if fixed < _LITTLE_ROOM * window:
             return ""
-        name, larger = request.model.removeprefix(REACT).partition("/")[2], self._options.larger_window(request.model)
+        name, larger = served_name(request.model), self._options.larger_window(request.model)
         return (
             f"Instructions and tools take about {fixed:,} of the {window:,} tokens that {name} reads, so no "
             f"conversation fits beside them. Use the minimal set of tools, or {larger}."

@@ -12,12 +12,10 @@ from errand.engine.agent.run.task_state import TaskState
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.errors import EngineError
 from errand.engine.models.base import ModelRequest
-from errand.engine.models.catalog.providers import REACT
-from errand.engine.models.servers.served_models import LOADING, ServedModel, ServerStatus
+from errand.engine.models.catalog.providers import REACT, served_name
+from errand.engine.models.servers.served_models import LOAD_TIMEOUT_S, LOADING, ServedModel, ServerStatus
 from errand.protocol.notices import ModelChanged, SmallWindow
 
-# A large model on a slow disk takes minutes.
-_MAX_LOADING_S = 1_800.0
 _POLL_S = 0.5
 # A smaller window leaves little room beside instructions and tools.
 _ENOUGH_TOKENS = 16_384
@@ -43,13 +41,10 @@ class ModelServerWait(Feature):
     A server that serves one model answers with it whatever the request names, so that name is the one to record.
     """
 
-    def __init__(
-        self, state: TaskState, recorder: TaskRecorder, servers: AskedServers, poll_s: float = _POLL_S
-    ) -> None:
+    def __init__(self, state: TaskState, recorder: TaskRecorder, servers: AskedServers) -> None:
         self._state = state
         self._recorder = recorder
         self._servers = servers
-        self._poll_s = poll_s
         self._told: set[tuple[str, str]] = set()
 
     async def before_request(self, request: ModelRequest, cancel: CancelSignal) -> ModelRequest:
@@ -78,7 +73,7 @@ class ModelServerWait(Feature):
 
     async def _check_window(self, model: str, api_base: str | None, status: ServerStatus, cancel: CancelSignal) -> None:
         """Let Ollama load the model, which tells its window: it cuts longer requests without a word."""
-        served = status.find(model.removeprefix(REACT).partition("/")[2])
+        served = status.find(served_name(model))
         if served is None:
             return
         if served.is_loaded is False:
@@ -97,23 +92,15 @@ class ModelServerWait(Feature):
         self, model: str, api_base: str | None, status: ServerStatus, cancel: CancelSignal
     ) -> ServerStatus | None:
         """Return the status of a server once it has loaded its model, has gone, or the task is cancelled."""
-        label, ends_at = self._servers.label(model, api_base, status), time.monotonic() + _MAX_LOADING_S
+        label, ends_at = self._servers.label(model, api_base, status), time.monotonic() + LOAD_TIMEOUT_S
         newest: ServerStatus | None = status
+        self._state.set_awaits_server(f"{label} is loading its model")
         try:
             while newest is not None and newest.is_loading and not cancel.is_set:
                 if time.monotonic() > ends_at:
                     raise EngineError(f"{label} has been loading its model for half an hour. Look at its output.")
-                self._state.set_awaits_server(f"{label} is loading its model")
-                await _pause(self._poll_s, cancel)
+                await wait_or_cancel(asyncio.sleep(_POLL_S), cancel)
                 newest = await self._servers.status_for_request(model, api_base)
         finally:
             self._state.set_awaits_server("")
         return newest
-
-
-async def _pause(seconds: float, cancel: CancelSignal) -> None:
-    try:
-        async with asyncio.timeout(seconds):
-            await cancel.wait()
-    except TimeoutError:
-        return

@@ -10,7 +10,7 @@ import msgspec
 
 from errand.engine.core.errors import EngineError
 from errand.engine.core.fair_share import short_switches
-from errand.protocol.base import JsonValue
+from errand.protocol.base import JsonObject, JsonValue
 
 # Shorter texts are decoded at once: a thread would cost more.
 _MAX_INLINE_BYTES = 16 * 1024
@@ -64,6 +64,21 @@ def decode_bounded(data: bytes, bounds: JsonBounds = BOUNDS) -> JsonValue:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError):
         return _encodable(_repaired(data))
     return _encodable(value) if _LONG_NUMBER.search(data) else value
+
+
+def object_or_empty(value: JsonValue) -> JsonObject:
+    """Return an optional object of a decoded text; empty if there is something else in its place."""
+    return value if isinstance(value, dict) else {}
+
+
+def objects_in(value: JsonValue) -> list[JsonObject]:
+    """Return the objects of an optional list; empty if there is something else in its place."""
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def flag_or_none(value: JsonValue) -> bool | None:
+    """Return an optional boolean; None if there is something else in its place."""
+    return value if isinstance(value, bool) else None
 
 
 def check_bounds(data: bytes, bounds: JsonBounds) -> None:

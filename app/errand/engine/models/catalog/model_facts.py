@@ -76,6 +76,9 @@ class Prices:
         )
 
 
+FREE = Prices(0.0, 0.0)
+
+
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
     """The known facts of one model; None means unknown.

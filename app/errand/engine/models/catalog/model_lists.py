@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from errand.engine.core.input_limits import price, window_size
-from errand.engine.core.json_input.foreign_json import decode_foreign
+from errand.engine.core.json_input.foreign_json import decode_foreign, flag_or_none, object_or_empty
 from errand.engine.core.outgoing import UnusableRoute, proxy_of
 from errand.engine.models.catalog.model_facts import ModelFacts, parse_facts
 from errand.engine.models.catalog.providers import RESPONSES_PATH, Provider
@@ -202,30 +202,22 @@ def _listed(row: JsonObject) -> ListedModel | None:
         return _from_shared_model(msgspec.convert(row, Model))
     names = ("context_length", "max_context_length", "inputTokenLimit", "max_model_len")  # the last one is vLLM's
     context = next((row[name] for name in names if row.get(name)), None)
-    pricing, abilities = _object(row.get("pricing")), _object(row.get("capabilities"))
-    inputs = _object(row.get("architecture")).get("input_modalities")
+    pricing, abilities = object_or_empty(row.get("pricing")), object_or_empty(row.get("capabilities"))
+    inputs = object_or_empty(row.get("architecture")).get("input_modalities")
     takes = row.get("supported_parameters")
     return ListedModel(
         name=name.removeprefix("models/"),
         context_tokens=window_size(context),
         input_price=_per_million(pricing.get("prompt")),
         output_price=_per_million(pricing.get("completion")),
-        tools="tools" in takes if isinstance(takes, list) else _flag(abilities.get("function_calling")),
-        images="image" in inputs if isinstance(inputs, list) else _flag(abilities.get("vision")),
+        tools="tools" in takes if isinstance(takes, list) else flag_or_none(abilities.get("function_calling")),
+        images="image" in inputs if isinstance(inputs, list) else flag_or_none(abilities.get("vision")),
     )
 
 
 def _from_shared_model(model: Model) -> ListedModel:
     window = window_size(model.context_tokens)
     return ListedModel(model.id, window, price(model.input_price), price(model.output_price), model.tools, model.images)
-
-
-def _object(value: JsonValue) -> JsonObject:
-    return value if isinstance(value, dict) else {}
-
-
-def _flag(value: JsonValue) -> bool | None:
-    return value if isinstance(value, bool) else None
 
 
 def _per_million(a_token: JsonValue) -> float | None:

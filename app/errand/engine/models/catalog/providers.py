@@ -237,3 +237,8 @@ def provider_name(model_id: str) -> str:
 def bare_id(model_id: str) -> str:
     """Return the id without the prefixes that say how the model is reached."""
     return model_id.removeprefix(REACT).removeprefix(SHARED)
+
+
+def served_name(model_id: str) -> str:
+    """Return the model's name at its provider: `anthropic/x` for `proxy/anthropic/x`."""
+    return model_id.removeprefix(REACT).partition("/")[2]

@@ -1,10 +1,9 @@
 """The models in files of this machine, as the router knows them: `engine/local_models` runs them."""
 
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from typing import Protocol
 
-from errand.engine.models.servers.served_models import ServerStatus
+from errand.engine.models.servers.served_models import ServerAddress, ServerStatus
 
 
 class LocalModelFailed(Exception):
@@ -13,14 +12,6 @@ class LocalModelFailed(Exception):
     def __init__(self, problem: str, advice: str) -> None:
         super().__init__(problem)
         self.advice = advice
-
-
-@dataclass(frozen=True, slots=True)
-class ServedModel:
-    """The address at which a model answers, and the key that its server takes."""
-
-    base_url: str
-    key: str
 
 
 class LocalModelServers(Protocol):
@@ -45,7 +36,7 @@ class LocalModelServers(Protocol):
         """Return the context window that the model gets or has; None for one that is not there."""
         ...
 
-    def serve(self, name: str) -> AbstractAsyncContextManager[ServedModel]:
+    def serve(self, name: str) -> AbstractAsyncContextManager[ServerAddress]:
         """Start the model's server if need be, and keep it for the block. Raises `LocalModelFailed`."""
         ...
 
@@ -67,7 +58,7 @@ class NoLocalModels:
     def context_tokens(self, name: str) -> int | None:
         return None
 
-    def serve(self, name: str) -> AbstractAsyncContextManager[ServedModel]:
+    def serve(self, name: str) -> AbstractAsyncContextManager[ServerAddress]:
         raise LocalModelFailed("This engine runs no models itself.", "Choose a model of another provider.")
 
     def note_speed(self, name: str, tokens_per_second: float) -> None:
