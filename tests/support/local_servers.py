@@ -1,9 +1,24 @@
 """What the servers that people run themselves answer beside chat completions, as the real ones do."""
 
+from collections.abc import Callable, Mapping
+
 from errand.protocol.base import JsonObject, JsonValue
 from tests.support.model_server import Page
 
 LOADING: Page = (503, {"error": {"message": "Loading model", "type": "unavailable_error", "code": 503}})
+
+
+def counted(pages: Mapping[str, Page], asks: list[str]) -> dict[str, Callable[[], Page]]:
+    """Return the same pages, which add their path to `asks` each time that they are asked for."""
+
+    def answering(path: str, page: Page) -> Callable[[], Page]:
+        def answer() -> Page:
+            asks.append(path)
+            return page
+
+        return answer
+
+    return {path: answering(path, page) for path, page in pages.items()}
 
 
 def llama_cpp(

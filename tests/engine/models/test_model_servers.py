@@ -1,6 +1,6 @@
 """Servers that people run are asked what they serve: window, tools, vision, size, and whether it is loaded."""
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -15,14 +15,14 @@ from errand.engine.models.router import ModelRouter
 from errand.engine.models.servers.served_models import ServedModel, ServerStatus, server_label
 from errand.protocol.base import JsonObject
 from errand.protocol.settings import Model
-from tests.support.local_servers import llama_cpp, lm_studio, loading_llama_cpp, ollama, vllm
+from tests.support.local_servers import counted, llama_cpp, lm_studio, loading_llama_cpp, ollama, vllm
 from tests.support.model_server import ModelServer, Page
 from tests.support.provider_servers import NO_LOCAL_SERVERS
 
 
 @asynccontextmanager
 async def asked(
-    folder: Path, pages: Mapping[str, Page], variable: str = ""
+    folder: Path, pages: Mapping[str, Page | Callable[[], Page]], variable: str = ""
 ) -> AsyncGenerator[tuple[ModelRouter, ModelServer]]:
     """Yield a router and a server with these pages, which a variable may name."""
     async with ModelServer(pages=pages) as server:
@@ -180,6 +180,13 @@ async def test_an_ollama_without_a_list_of_loaded_models_still_describes_them(tm
         served = await served_model(models, "ollama/m:latest")
     assert served is not None
     assert (served.trained_tokens, served.calls_tools, served.is_loaded) == (32768, True, None)
+
+
+async def test_a_list_of_models_asks_each_server_once(tmp_path: Path) -> None:
+    asks: list[str] = []
+    async with asked(tmp_path, counted(llama_cpp("m.gguf"), asks), "LLAMA_CPP_API_BASE") as (models, _):
+        assert (await models.available.list(refresh=False)).default == "llama_cpp/m.gguf"
+    assert asks == ["/v1/models", "/props"]
 
 
 def test_a_server_is_named_by_its_port_here_and_by_its_host_elsewhere() -> None:

@@ -119,20 +119,31 @@ class AvailableModels:
         rows = [await self._describe(provider) for provider in self._providers.all()]
         ready = [row.name for row in rows if row.ready]
         models = [self._describe_model(provider, name) for provider in ready for name in self._names(provider)]
-        return wire.ModelListResult(providers=tuple(rows), models=tuple(models), default=await self.default_model())
+        default = await self._default_with_key() or await self._default_of_servers()
+        return wire.ModelListResult(providers=tuple(rows), models=tuple(models), default=default)
 
     async def default_model(self) -> str | None:
         """Return the model to use if none is named: of the first provider with a key, else of the first server.
 
         Custom servers take precedence over servers that were found.
         """
+        if (default := await self._default_with_key()) is not None:
+            return default
+        await self._find_local_servers()
+        return await self._default_of_servers()
+
+    async def _default_with_key(self) -> str | None:
+        """Return the default model if no server has to be asked for it."""
         for provider in PROVIDERS:
             if provider.default_model and await self._key(provider):
                 return f"{provider.name}/{provider.default_model}"
         listing = self._model_facts.listings.of("proxy")
         if listing is not None and listing.models and self._factory.base_url(self._providers.of("proxy/any")):
             return f"proxy/{listing.models[0].name}"
-        await self._find_local_servers()
+        return None
+
+    async def _default_of_servers(self) -> str | None:
+        """Return the default model among those of the servers that answered last, else of files on this machine."""
         for own in self._providers.own():
             if own.default_model and await self._key(own):
                 return f"{own.name}/{own.default_model}"
