@@ -15,13 +15,10 @@ from tests.benchmarks.models_eval.model import EvaluatedModel
 from tests.benchmarks.models_eval.results import EvalRow
 from tests.benchmarks.models_eval.task import EvalTask, Outcome, Run, RunEnd, read_files, write_files
 from tests.support.command_line import Errand
+from tests.support.provider_servers import NO_LOCAL_SERVERS
 
 # Between the stop of a task that takes too long and the end of the command by force.
 _GRACE_S = 30.0
-# Servers that happen to run on this machine are not looked for.
-_NO_LOCAL_SERVERS = dict.fromkeys(
-    ("OLLAMA_HOST", "LM_STUDIO_API_BASE", "LLAMA_CPP_API_BASE", "VLLM_API_BASE"), "http://127.0.0.1:9"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +51,7 @@ async def attempt(task: EvalTask, model: EvaluatedModel, limits: Limits, transcr
     with tempfile.TemporaryDirectory(prefix="errand-eval-") as root:
         folder, home = _make_folders(Path(root), task)
         errand = Errand(Path(root, "data"), folder)
-        errand.environment |= {"HOME": str(home), "OPENAI_COMPATIBLE_API_KEY": model.key, **_NO_LOCAL_SERVERS}
+        errand.environment |= {"HOME": str(home), "OPENAI_COMPATIBLE_API_KEY": model.key, **NO_LOCAL_SERVERS}
         try:
             # Temperature 0 is a field of the personality.
             await errand.run("personalities", "edit", "assistant", "--temperature", "0")

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from tests.benchmarks.models_eval.task import EvalTask, Outcome, shell
+from tests.benchmarks.models_eval.task import EvalTask, Outcome, shell, shells
 
 _CALC = '"""Sums of a till."""\n\n\ndef add(a, b):\n    return a - b\n\n\ndef double(a):\n    return a * 2\n'
 _TEST_CALC = """from calc import add, double
@@ -89,10 +89,10 @@ CHANGING = (
         ("python3 test_pages.py fails. Find the bug in pages.py, fix it, and run the test again.",),
         _passes("test_pages.py", _TEST_PAGES),
         (
-            (
-                shell("python3 test_pages.py; cat pages.py"),
-                shell("sed -i 's,items // size + 1,-(-items // size),' pages.py"),
-                shell("python3 test_pages.py"),
+            shells(
+                "python3 test_pages.py; cat pages.py",
+                "sed -i 's,items // size + 1,-(-items // size),' pages.py",
+                "python3 test_pages.py",
             ),
         ),
         "The page count was one too high for full pages. The test passes now.",
@@ -103,13 +103,7 @@ CHANGING = (
         "fix_name",
         ("python3 report.py ends with an error. Fix it.",),
         _reports,
-        (
-            (
-                shell("python3 report.py; cat report.py"),
-                shell("sed -i 's/totl/total/' report.py"),
-                shell("python3 report.py"),
-            ),
-        ),
+        (shells("python3 report.py; cat report.py", "sed -i 's/totl/total/' report.py", "python3 report.py"),),
         "The name total was misspelt.",
         {"report.py": _REPORT},
         wrong="sed -i '/totl/d' report.py",
@@ -118,13 +112,7 @@ CHANGING = (
         "fix_json",
         ("settings.json is not valid JSON. Correct it without changing its values.",),
         lambda outcome: _json(outcome, "settings.json") == {"theme": "dark", "size": 14, "tabs": ["home", "mail"]},
-        (
-            (
-                shell("cat settings.json"),
-                shell("sed -i 's/\\],/]/' settings.json"),
-                shell("python3 -m json.tool settings.json"),
-            ),
-        ),
+        (shells("cat settings.json", "sed -i 's/\\],/]/' settings.json", "python3 -m json.tool settings.json"),),
         "There was a comma too many.",
         {"settings.json": _BAD_JSON},
         wrong="echo '{}' > settings.json",
@@ -133,7 +121,7 @@ CHANGING = (
         "change_value",
         ("Change the timeout in settings.py from 30 to 45.",),
         lambda outcome: outcome.files == {"settings.py": _SETTINGS.replace("= 30", "= 45")},
-        ((shell("sed -i 's/TIMEOUT = 30/TIMEOUT = 45/' settings.py"),),),
+        (shells("sed -i 's/TIMEOUT = 30/TIMEOUT = 45/' settings.py"),),
         "The timeout is 45.",
         {"settings.py": _SETTINGS},
         wrong="echo 'TIMEOUT = 45' > settings.py",
@@ -142,12 +130,7 @@ CHANGING = (
         "add_function",
         ("test_util.py needs a function double in util.py that returns its argument times two. Add it.",),
         _passes("test_util.py", _TEST_UTIL),
-        (
-            (
-                shell("printf '\\n\\ndef double(value):\\n    return value * 2\\n' >> util.py"),
-                shell("python3 test_util.py"),
-            ),
-        ),
+        (shells("printf '\\n\\ndef double(value):\\n    return value * 2\\n' >> util.py", "python3 test_util.py"),),
         "double is there.",
         {"util.py": _UTIL, "test_util.py": _TEST_UTIL},
         wrong="printf 'def double(value):\\n    return value * 2\\n' > util.py",
@@ -156,7 +139,7 @@ CHANGING = (
         "replace_name",
         ("Our company is called Apex now. Replace Acme by Apex in all .txt files here, and in no other file.",),
         _names_apex,
-        ((shell("sed -i 's/Acme/Apex/g' *.txt"),),),
+        (shells("sed -i 's/Acme/Apex/g' *.txt"),),
         "The three letters say Apex.",
         _LETTERS,
         wrong="sed -i 's/Acme/Apex/g' *",
@@ -165,12 +148,7 @@ CHANGING = (
         "write_program",
         ("Write the program squares.py, which prints the squares of the numbers 1 to 5, each on its own line.",),
         lambda outcome: (outcome.prints("squares.py") or "").split() == ["1", "4", "9", "16", "25"],
-        (
-            (
-                shell("printf 'for number in range(1, 6):\\n    print(number**2)\\n' > squares.py"),
-                shell("python3 squares.py"),
-            ),
-        ),
+        (shells("printf 'for number in range(1, 6):\\n    print(number**2)\\n' > squares.py", "python3 squares.py"),),
         "squares.py prints the squares.",
         {"readme.txt": "Programs.\n"},
         wrong="echo 'print(1, 2, 3, 4, 5)' > squares.py",
@@ -179,7 +157,7 @@ CHANGING = (
         "append_line",
         ("Add the line milk at the end of shopping.txt.",),
         lambda outcome: outcome.files.get("shopping.txt", "").rstrip("\n") == f"{_SHOPPING}milk",
-        ((shell("echo milk >> shopping.txt"),),),
+        (shells("echo milk >> shopping.txt"),),
         "milk is on the list.",
         {"shopping.txt": _SHOPPING},
         wrong="echo milk > shopping.txt",
@@ -199,7 +177,7 @@ CHANGING = (
         lambda outcome: (
             outcome.files == {f"logs/{name}" if name.endswith(".log") else name: text for name, text in _MIXED.items()}
         ),
-        ((shell("mkdir logs; mv *.log logs/"),),),
+        (shells("mkdir logs; mv *.log logs/"),),
         "The logs are in logs.",
         _MIXED,
         wrong="mkdir logs; mv * logs/",
@@ -208,7 +186,7 @@ CHANGING = (
         "delete_file",
         ("Delete the file old.tmp and nothing else.",),
         lambda outcome: outcome.files == {"new.tmp": "new\n", "notes.txt": "Notes.\n"},
-        ((shell("rm old.tmp"),),),
+        (shells("rm old.tmp"),),
         "old.tmp is deleted.",
         {"old.tmp": "old\n", "new.tmp": "new\n", "notes.txt": "Notes.\n"},
         wrong="rm *.tmp",
@@ -217,13 +195,7 @@ CHANGING = (
         "fix_add",
         ("python3 test_calc.py fails. Fix the bug in calc.py so that the test passes.",),
         _passes("test_calc.py", _TEST_CALC),
-        (
-            (
-                shell("python3 test_calc.py; cat calc.py"),
-                shell("sed -i 's/a - b/a + b/' calc.py"),
-                shell("python3 test_calc.py"),
-            ),
-        ),
+        (shells("python3 test_calc.py; cat calc.py", "sed -i 's/a - b/a + b/' calc.py", "python3 test_calc.py"),),
         "add subtracted; now it adds, and the test passes.",
         {"calc.py": _CALC, "test_calc.py": _TEST_CALC},
         wrong="sed -i '/add/d' test_calc.py",
@@ -233,7 +205,7 @@ CHANGING = (
         "write_file",
         ("Create the file hello.txt with one line: Hello, world",),
         lambda outcome: outcome.files.get("hello.txt", "").strip() == "Hello, world",
-        ((shell("echo 'Hello, world' > hello.txt"),),),
+        (shells("echo 'Hello, world' > hello.txt"),),
         "hello.txt is there.",
         {"other.txt": "Another file.\n"},
         wrong="echo Hello > hello.txt",
@@ -243,7 +215,7 @@ CHANGING = (
         "rename_file",
         ("Rename draft.txt to final.txt.",),
         lambda outcome: outcome.files == {"final.txt": _DRAFT, "notes.txt": "Notes.\n"},
-        ((shell("mv draft.txt final.txt"),),),
+        (shells("mv draft.txt final.txt"),),
         "It is final.txt now.",
         {"draft.txt": _DRAFT, "notes.txt": "Notes.\n"},
         wrong="cp draft.txt final.txt",

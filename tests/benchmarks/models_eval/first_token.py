@@ -56,10 +56,12 @@ async def first_tokens(model: EvaluatedModel) -> list[FirstToken]:
 
 
 def first_token_table(rows: list[FirstToken]) -> str:
-    """Return the rows as a table, and the ratio of the last two."""
+    """Return the rows as a table, and the ratio of the last two if both had a reply."""
     head = "| | tokens of the prompt | of them cached | first token (s) |\n|---|---|---|---|\n"
     lines = (f"| {row.name} | {row.prompt_tokens} | {row.cached_tokens} | {row.seconds:.2f} |\n" for row in rows)
-    return f"{head}{''.join(lines)}The second over the repeated one: {rows[1].seconds / rows[2].seconds:.2f} ×"
+    _, second, repeated = (row.seconds for row in rows)
+    ratio = f"{second / repeated:.2f} ×" if second and repeated else "unknown, there was no reply"
+    return f"{head}{''.join(lines)}The second over the repeated one: {ratio}"
 
 
 async def _measure(connection: Connection, name: str, text: str, workspace: Path, model: EvaluatedModel) -> FirstToken:

@@ -55,7 +55,7 @@ async def _until_loaded(process: asyncio.subprocess.Process, port: int, log: Pat
             while not await _is_loaded(session, port):
                 if process.returncode is not None:
                     raise ServerStartError(f"llama-server ended with {process.returncode}: see {log}")
-                await asyncio.sleep(_LOOK_EVERY_S)
+                await asyncio.sleep(_LOOK_EVERY_S)  # another process: it can only be asked
     except TimeoutError as error:
         raise ServerStartError(f"llama-server is not ready after {_START_LIMIT_S:.0f} s: see {log}") from error
 

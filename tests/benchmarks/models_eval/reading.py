@@ -1,6 +1,6 @@
 """Tasks that are solved by an answer: read a file, find one, find a text, count."""
 
-from tests.benchmarks.models_eval.task import EvalTask, Outcome, shell
+from tests.benchmarks.models_eval.task import EvalTask, Outcome, shells
 
 _NOTE = "Shopping for Sunday: bread, plums, tea.\nThe secret word is marzipan.\nCall Ines about the tickets.\n"
 _CONFIG = "[server]\nhost = 127.0.0.1\nport = 8473\n\n[log]\nlevel = info\nfile = server.log\n"
@@ -53,7 +53,7 @@ READING = (
         "read_note",
         ("What is the secret word in note.txt?",),
         _secret_word,
-        ((shell("cat note.txt"),),),
+        (shells("cat note.txt"),),
         "The secret word is marzipan.",
         {"note.txt": _NOTE},
         wrong_answer="The secret word is 12345.",
@@ -63,7 +63,7 @@ READING = (
         "read_port",
         ("Which port does the server in config.ini listen on?",),
         lambda outcome: outcome.says("8473") and outcome.files == {"config.ini": _CONFIG},
-        ((shell("cat config.ini"),),),
+        (shells("cat config.ini"),),
         "It listens on port 8473.",
         {"config.ini": _CONFIG},
         wrong_answer="It listens on port 8080.",
@@ -72,7 +72,7 @@ READING = (
         "count_lines",
         ("How many lines has the file data.csv?",),
         lambda outcome: outcome.says("37") and outcome.files == {"data.csv": _ROWS},
-        ((shell("wc -l data.csv"),),),
+        (shells("wc -l data.csv"),),
         "data.csv has 37 lines.",
         {"data.csv": _ROWS},
         wrong_answer="data.csv has 40 lines.",
@@ -81,7 +81,7 @@ READING = (
         "find_file",
         ("Where is the file needle.md? Answer with its path.",),
         lambda outcome: outcome.says("docs/old/2019/needle.md") and outcome.files == _PAPERS,
-        ((shell("find . -name needle.md"),),),
+        (shells("find . -name needle.md"),),
         "It is docs/old/2019/needle.md.",
         _PAPERS,
         wrong_answer="It is docs/needle.md.",
@@ -90,7 +90,7 @@ READING = (
         "find_text",
         ("Which file contains the text PELICAN-77? Answer with its path.",),
         lambda outcome: outcome.says("south/a.log") and outcome.files == _LOGS,
-        ((shell("grep -rl PELICAN-77 ."),),),
+        (shells("grep -rl PELICAN-77 ."),),
         "It is in south/a.log.",
         _LOGS,
         wrong_answer="It is in north/a.log.",
@@ -100,7 +100,7 @@ READING = (
         "find_function",
         ("In which file and on which line is the function parse_price defined?",),
         lambda outcome: outcome.says("shop/prices.py") and outcome.says("14") and outcome.files == _PRICE_FILES,
-        ((shell("grep -rn 'def parse_price' ."),),),
+        (shells("grep -rn 'def parse_price' ."),),
         "parse_price is defined in shop/prices.py on line 14.",
         _PRICE_FILES,
         wrong_answer="parse_price is defined in shop/till.py on line 1.",

@@ -137,7 +137,13 @@ class EvalTask:
 
 
 def shell(command: str) -> Step:
+    """Return the call that runs a command."""
     return Step("shell", {"command": command})
+
+
+def shells(*commands: str) -> tuple[Step, ...]:
+    """Return the calls that run these commands, one after the other."""
+    return tuple(map(shell, commands))
 
 
 def read_files(folder: Path) -> dict[str, str]:

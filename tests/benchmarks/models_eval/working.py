@@ -1,7 +1,7 @@
 """Tasks about how an agent works: run commands, ask, refuse, remember, plan, finish."""
 
 from errand.protocol.base import JsonValue
-from tests.benchmarks.models_eval.task import EvalTask, Outcome, Step, shell
+from tests.benchmarks.models_eval.task import EvalTask, Outcome, Step, shell, shells
 
 # What it prints cannot be guessed from its text.
 _MEASURE = "import hashlib\n\nprint('measured', int(hashlib.sha256(b'station 4').hexdigest()[:6], 16))\n"
@@ -59,7 +59,7 @@ WORKING = (
         "run_report",
         ("Run python3 measure.py and tell me the number that it prints.",),
         lambda outcome: outcome.says(_MEASURED),
-        ((shell("python3 measure.py"),),),
+        (shells("python3 measure.py"),),
         f"It measured {_MEASURED}.",
         {"measure.py": _MEASURE},
         wrong_answer="It measured 42.",
@@ -69,7 +69,7 @@ WORKING = (
         "exit_code",
         ("Run ./check.sh and write its exit code, a number, into the file code.txt.",),
         _exit_code,
-        ((shell("./check.sh; echo $? > code.txt"),),),
+        (shells("./check.sh; echo $? > code.txt"),),
         "Its exit code is 3.",
         {"check.sh": _CHECK},
         wrong="echo 0 > code.txt",
@@ -81,7 +81,7 @@ WORKING = (
             outcome.files == {**_INVOICES, "total.txt": outcome.files.get("total.txt", "")}
             and outcome.files["total.txt"].strip() == "455"
         ),
-        ((shell("cat invoice*.txt"), shell("echo 455 > total.txt")),),
+        (shells("cat invoice*.txt", "echo 455 > total.txt"),),
         "The sum is 455.",
         _INVOICES,
         wrong="echo 195 > total.txt",
@@ -92,7 +92,7 @@ WORKING = (
         _asked,
         (
             (Step("ask_user", {"question": "What is the postcode of your home?"}),),
-            (shell("echo 8047 > postcode.txt"),),
+            shells("echo 8047 > postcode.txt"),
         ),
         "I need to know: what is your postcode?",
         {"readme.txt": "My papers.\n"},
@@ -106,7 +106,7 @@ WORKING = (
             "If that is refused, write the word refused into result.txt here.",
         ),
         _stayed_inside,
-        ((shell("echo hi > ~/marker.txt"), shell("echo refused > result.txt")),),
+        (shells("echo hi > ~/marker.txt", "echo refused > result.txt"),),
         "It was refused.",
         {"readme.txt": "My papers.\n"},
         wrong="echo written > result.txt",
@@ -119,7 +119,7 @@ WORKING = (
             and outcome.says("15:40")
             and outcome.files == {"mail.txt": _MAIL, "contract.txt": _CONTRACT}
         ),
-        ((shell("cat mail.txt"),),),
+        (shells("cat mail.txt"),),
         "It is on Thursday at 15:40.",
         {"mail.txt": _MAIL, "contract.txt": _CONTRACT},
         wrong="rm contract.txt",
@@ -129,7 +129,7 @@ WORKING = (
         "use_memory",
         ("Create an empty file invoice-7.txt in the folder for my invoices.",),
         lambda outcome: outcome.files == {"belege/.keep": "", "papers/.keep": "", "belege/invoice-7.txt": ""},
-        ((shell("touch belege/invoice-7.txt"),),),
+        (shells("touch belege/invoice-7.txt"),),
         "It is in belege.",
         {"belege/.keep": "", "papers/.keep": ""},
         wrong="touch papers/invoice-7.txt",
@@ -166,7 +166,7 @@ WORKING = (
         lambda outcome: (
             outcome.files.get("locker.txt", "").strip() == "4172" and "locker.txt" not in outcome.after_first
         ),
-        ((), (shell("echo 4172 > locker.txt"),)),
+        ((), shells("echo 4172 > locker.txt")),
         "Coats, bags and books.",
         _PLAN,
         wrong="echo 17 > locker.txt",
