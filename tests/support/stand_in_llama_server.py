@@ -51,7 +51,7 @@ def main() -> None:
                 self.end_headers()
                 return
             while options.gate and not Path(options.gate).exists():
-                time.sleep(_LOOK_S)
+                time.sleep(_LOOK_S)  # a file of another process sets no event
             self.send_response(200)
             self.send_header("Content-Type", "text/event-stream")
             self.end_headers()

@@ -135,7 +135,7 @@ async def test_a_model_is_loaded_ahead_of_a_request_and_a_failure_is_left_to_the
         assert status.models[0].calls_tools is False
         async with asyncio.timeout(WAIT_LIMIT_S):
             while status.is_loading:
-                await asyncio.sleep(0.01)
+                await asyncio.sleep(0.01)  # a start that fails sets no event: the status is asked, as before a request
                 status = await router.servers.status("local/bad")
                 assert status is not None
         assert "tensor data is missing" in str((await _reply(router, "local/bad")).message.error)
