@@ -12,6 +12,7 @@ from errand.engine.core.secrets import KeyStore
 from errand.engine.core.setting_lists import parse_own_models
 from errand.engine.core.settings import Settings, SettingValues
 from errand.engine.models.catalog import model_facts
+from errand.engine.models.catalog.model_lists import ListedModel, models_of
 from errand.engine.models.recovery.retry import RetryPolicy
 from errand.engine.models.router import ModelRouter
 from errand.protocol.base import JsonObject
@@ -167,6 +168,11 @@ async def test_shared_models_of_another_machine_are_listed(tmp_path: Path) -> No
         await models.close()
     assert [model.id for model in model_list.models if model.provider == "proxy"] == ["proxy/ollama/qwen"]
     assert model_list.default == "proxy/ollama/qwen"
+
+
+def test_a_shared_model_of_another_version_is_listed_by_the_fields_that_are_known() -> None:
+    row: JsonObject = {"id": "ollama/qwen", "contextTokens": 4096, "tools": True, "images": "yes", "addedLater": 1}
+    assert models_of({"models": [row]}) == (ListedModel("ollama/qwen", 4096, tools=True),)
 
 
 async def test_own_models_are_listed_with_their_price_and_window(tmp_path: Path) -> None:

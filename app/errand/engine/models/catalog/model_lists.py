@@ -17,7 +17,6 @@ from errand.engine.models.catalog.model_facts import ModelFacts, parse_facts
 from errand.engine.models.catalog.providers import RESPONSES_PATH, Provider
 from errand.engine.models.failures import error_text
 from errand.protocol.base import JsonObject, JsonValue
-from errand.protocol.settings import Model
 from errand.system.regular_file import read_regular
 from errand.text.redaction import Redactor
 
@@ -199,7 +198,7 @@ def _listed(row: JsonObject) -> ListedModel | None:
     if not isinstance(name, str) or not name:
         return None
     if "contextTokens" in row:  # from `errand share-models`
-        return _from_shared_model(msgspec.convert(row, Model))
+        return _shared(name, row)
     names = ("context_length", "max_context_length", "inputTokenLimit", "max_model_len")  # the last one is vLLM's
     context = next((row[name] for name in names if row.get(name)), None)
     pricing, abilities = object_or_empty(row.get("pricing")), object_or_empty(row.get("capabilities"))
@@ -215,9 +214,11 @@ def _listed(row: JsonObject) -> ListedModel | None:
     )
 
 
-def _from_shared_model(model: Model) -> ListedModel:
-    window = window_size(model.context_tokens)
-    return ListedModel(model.id, window, price(model.input_price), price(model.output_price), model.tools, model.images)
+def _shared(name: str, row: JsonObject) -> ListedModel:
+    """Return a model that another Errand shares, which may be of another version."""
+    prices = price(row.get("inputPrice")), price(row.get("outputPrice"))
+    abilities = flag_or_none(row.get("tools")), flag_or_none(row.get("images"))
+    return ListedModel(name, window_size(row["contextTokens"]), *prices, *abilities)
 
 
 def _per_million(a_token: JsonValue) -> float | None:
