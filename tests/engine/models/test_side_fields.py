@@ -136,6 +136,14 @@ async def test_side_fields_without_end_are_dropped_and_the_reply_is_kept() -> No
     assert (entry["reasoning"], "reasoning_details" in entry) == ("hm", False)
 
 
+async def test_text_beside_the_progress_of_the_request_is_part_of_the_reply() -> None:
+    body: JsonObject = {"prompt_progress": {"total": 9, "processed": 9}}
+    body["choices"] = [{"index": 0, "delta": {"content": "Fine"}, "finish_reason": "stop"}]
+    raw = b"data: " + json.dumps(body).encode() + b"\n\n"
+    async with ModelServer([Reply(raw=(raw, DONE))]) as server, asked(server) as model:
+        assert (await reply_to(model, request())).text == "Fine"
+
+
 async def test_the_signature_of_each_call_goes_back_with_that_call() -> None:
     second: JsonObject = {"google": {"thought_signature": "b3RoZXI="}}
     deltas = (call_piece(0, extra_content=SIGNED), call_piece(1), call_piece(2, extra_content=second))

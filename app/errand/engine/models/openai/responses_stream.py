@@ -3,6 +3,7 @@
 import msgspec
 
 from errand.engine.core.input_limits import token_count
+from errand.engine.core.json_input.foreign_json import object_or_empty
 from errand.engine.core.messages import StopReason, Thinking, Usage
 from errand.engine.models.base import ModelEvent
 from errand.engine.models.failures import AttemptFailure, FailureKind, ProviderError
@@ -47,8 +48,7 @@ class _Usage(msgspec.Struct):
     input_tokens_details: JsonValue = None
 
     def to_usage(self) -> Usage:
-        raw_details = self.input_tokens_details
-        details = raw_details if isinstance(raw_details, dict) else {}
+        details = object_or_empty(self.input_tokens_details)
         return Usage(
             token_count(self.input_tokens),
             token_count(self.output_tokens),

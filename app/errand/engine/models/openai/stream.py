@@ -6,6 +6,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from errand.engine.core.input_limits import dollars, token_count
+from errand.engine.core.json_input.foreign_json import object_or_empty
 from errand.engine.core.messages import StopReason, Usage
 from errand.engine.models.base import ModelEvent, PromptProgress
 from errand.engine.models.failures import AttemptFailure, FailureKind, ProviderError
@@ -90,8 +91,7 @@ class _Usage(msgspec.Struct):
     cost: JsonValue = None  # OpenRouter
 
     def to_usage(self) -> Usage:
-        raw_details = self.prompt_tokens_details
-        details = raw_details if isinstance(raw_details, dict) else {}
+        details = object_or_empty(self.prompt_tokens_details)
         return Usage(
             token_count(self.prompt_tokens),
             token_count(self.completion_tokens) + self._separate_reasoning(),
@@ -195,16 +195,17 @@ class ChunkReader:
             raise error_in_stream(chunk.error, self._title, self._assembly.redactor)
         if chunk.usage is not None:
             self._assembly.usage = chunk.usage.to_usage()
-        if chunk.prompt_progress is not None and self._assembly.is_empty:
-            return self._progress(chunk.prompt_progress)
         choices = [chunk.choices] if isinstance(chunk.choices, _Choice) else chunk.choices or []
         # A whole message after its pieces would repeat them.
         takes_message = any(choice.message is not None for choice in choices) and self._assembly.is_empty
-        return [event for choice in choices for event in self._read_choice(choice, takes_message)]
+        progress = [] if chunk.prompt_progress is None else self._progress(chunk.prompt_progress)
+        return [*progress, *(event for choice in choices for event in self._read_choice(choice, takes_message))]
 
     def _progress(self, progress: JsonValue) -> list[ModelEvent]:
-        """Return how much of the request is read; such a chunk has no content yet."""
-        fields = progress if isinstance(progress, dict) else {}
+        """Return how much of the request is read, until the reply begins."""
+        if not self._assembly.is_empty:
+            return []
+        fields = object_or_empty(progress)
         total, processed = token_count(fields.get("total")), token_count(fields.get("processed"))
         return [PromptProgress(min(processed, total), total, self._assembly.message)] if total else []
 
