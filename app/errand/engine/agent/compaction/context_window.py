@@ -34,7 +34,7 @@ from errand.engine.core.messages import ModelMessage
 from errand.engine.models.base import ModelRequest, ReplyEnd
 from errand.engine.models.catalog.providers import served_name
 from errand.engine.models.failures import FailureKind
-from errand.engine.models.servers.served_models import LARGER_WINDOW
+from errand.engine.models.servers.served_models import CUTTING_SERVERS, LARGER_WINDOW, ServerKind
 from errand.engine.storage.database import Database
 from errand.protocol.notices import ContextNearlyFull, ContextTruncated, NoSummary, NoticeData, TaskFailed
 
@@ -57,15 +57,13 @@ _REFUSED_SHARE = 0.75
 class ContextWindowOptions:
     """`window_of`: context window by model id. `share` of it triggers a summary (0: never).
 
-    `larger_window`: how the server of a model is told to have a larger one. `cuts_silently`: it drops what is too long,
-    where others refuse it.
+    `server_kind` is the kind of server that serves a model, `other` if that is not known.
     """
 
     window_of: Callable[[str], int | None]
     share: float
     to_messages: ToModelMessages
-    larger_window: Callable[[str], str] = lambda model: LARGER_WINDOW["other"]
-    cuts_silently: Callable[[str], bool] = lambda model: False
+    server_kind: Callable[[str], ServerKind] = lambda model: "other"
 
 
 class ContextWindow(Feature):
@@ -189,7 +187,7 @@ class ContextWindow(Feature):
             return request
         request = await self._truncate(history, request, window)
         tokens = self._tokens(request)
-        cannot_fit = 1.0 if self._options.cuts_silently(request.model) else _CANNOT_FIT
+        cannot_fit = 1.0 if self._options.server_kind(request.model) in CUTTING_SERVERS else _CANNOT_FIT
         if tokens > cannot_fit * window:
             raise EngineError(self._lack_of_room(request, window) or self._too_long(request, tokens, window))
         return request
@@ -209,7 +207,7 @@ class ContextWindow(Feature):
         fixed = self._estimate.tokens_of(sizes.get("system", 0) + sizes.get("tools", 0))
         if fixed < _LITTLE_ROOM * window:
             return ""
-        name, larger = served_name(request.model), self._options.larger_window(request.model)
+        name, larger = served_name(request.model), LARGER_WINDOW[self._options.server_kind(request.model)]
         return (
             f"Instructions and tools take about {fixed:,} of the {window:,} tokens that {name} reads, so no "
             f"conversation fits beside them. Use the minimal set of tools, or {larger}."

@@ -3,7 +3,6 @@
 import asyncio
 import time
 from dataclasses import replace
-from typing import Protocol
 
 from errand.engine.agent.loop.features import Feature
 from errand.engine.agent.run.pause_gate import wait_or_cancel
@@ -13,26 +12,13 @@ from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.errors import EngineError
 from errand.engine.models.base import ModelRequest
 from errand.engine.models.catalog.providers import REACT, served_name
-from errand.engine.models.servers.served_models import LOAD_TIMEOUT_S, LOADING, ServedModel, ServerStatus
+from errand.engine.models.model_servers import ModelServers
+from errand.engine.models.servers.served_models import LOAD_TIMEOUT_S, LOADING, ServerStatus
 from errand.protocol.notices import ModelChanged, SmallWindow
 
 _POLL_S = 0.5
 # A smaller window leaves little room beside instructions and tools.
 _ENOUGH_TOKENS = 16_384
-
-
-class AskedServers(Protocol):
-    """The model servers that can be asked; `ModelServers` are."""
-
-    async def status_for_request(self, model_id: str, api_base: str | None) -> ServerStatus | None: ...
-
-    async def status(self, model_id: str, api_base: str | None = None) -> ServerStatus | None: ...
-
-    async def load(self, model_id: str, api_base: str | None) -> None: ...
-
-    def known(self, model_id: str, api_base: str | None = None) -> ServedModel | None: ...
-
-    def label(self, model_id: str, api_base: str | None, status: ServerStatus) -> str: ...
 
 
 class ModelServerWait(Feature):
@@ -41,7 +27,7 @@ class ModelServerWait(Feature):
     A server that serves one model answers with it whatever the request names, so that name is the one to record.
     """
 
-    def __init__(self, state: TaskState, recorder: TaskRecorder, servers: AskedServers) -> None:
+    def __init__(self, state: TaskState, recorder: TaskRecorder, servers: ModelServers) -> None:
         self._state = state
         self._recorder = recorder
         self._servers = servers
@@ -54,7 +40,7 @@ class ModelServerWait(Feature):
         if status is not None and status.is_loading:
             status = await self._loaded(request.model, api_base, status, cancel)
         if status is not None and status.kind == "ollama":
-            await self._check_window(request.model, api_base, status, cancel)
+            await self._learn_window(request.model, api_base, status, cancel)
         if status is not None and status.kind == "llama_cpp":
             request = replace(request, options=replace(request.options, prompt_progress=True))
         only = status.only_model if status is not None else None
@@ -71,8 +57,11 @@ class ModelServerWait(Feature):
             self._recorder.remark(ModelChanged(from_model=request.model, to_model=model, serves_other=True))
         return replace(request, model=model)
 
-    async def _check_window(self, model: str, api_base: str | None, status: ServerStatus, cancel: CancelSignal) -> None:
-        """Let Ollama load the model, which tells its window: it cuts longer requests without a word."""
+    async def _learn_window(self, model: str, api_base: str | None, status: ServerStatus, cancel: CancelSignal) -> None:
+        """Let Ollama load the model, which tells its window, and say so if that is small.
+
+        Longer requests are cut without a word.
+        """
         served = status.find(served_name(model))
         if served is None:
             return

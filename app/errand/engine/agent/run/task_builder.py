@@ -27,7 +27,7 @@ from errand.engine.agent.run.replies.call_repair import CallRepair
 from errand.engine.agent.run.replies.repeat_detection import RepeatDetector
 from errand.engine.agent.run.replies.text_calls import TextCalls
 from errand.engine.agent.run.resume import InterruptedTurn, TurnReplay
-from errand.engine.agent.run.server_wait import AskedServers, ModelServerWait
+from errand.engine.agent.run.server_wait import ModelServerWait
 from errand.engine.agent.run.skill_question import SkillQuestion
 from errand.engine.agent.run.stop_policy import ModeDetector, StopPolicy
 from errand.engine.agent.run.task_context import TaskContext, TaskTools
@@ -46,7 +46,8 @@ from errand.engine.core.settings import Settings
 from errand.engine.event_log import EventLog
 from errand.engine.memory.facts import FactProposals, Facts
 from errand.engine.models.base import ChatModel
-from errand.engine.models.servers.served_models import LARGER_WINDOW, ServedModel, ServerKind
+from errand.engine.models.model_servers import ModelServers
+from errand.engine.models.servers.served_models import ServedModel, ServerKind
 from errand.engine.permissions.grants import Grants
 from errand.engine.sandbox.detection import short_text
 from errand.engine.storage.database import Database
@@ -90,7 +91,7 @@ class ModelDependencies:
     window_of: Callable[[str], int | None]
     daily_budget: DailyBudget
     open: Callable[[str], ChatModel] | None = None
-    servers: AskedServers | None = None
+    servers: ModelServers | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,8 +214,7 @@ class TaskBuilder:
             self.models.window_of,
             values.summarise_at,
             to_messages,
-            lambda model: LARGER_WINDOW[self._server_of(task, model)],
-            lambda model: self._server_of(task, model) == "ollama",
+            lambda model: self._server_kind(task, model),
         )
         summaries = Summarizer(branch, recorder, state.set_activity, model, to_messages)
         pool = self.tools.servers
@@ -296,7 +296,7 @@ class TaskBuilder:
             )
         )
 
-    def _server_of(self, task: Task, model: str) -> ServerKind:
+    def _server_kind(self, task: Task, model: str) -> ServerKind:
         served = self._served(task, model)
         return served.server if served is not None else "other"
 

@@ -22,6 +22,8 @@ LARGER_WINDOW: Mapping[ServerKind, str] = {
     "vllm": "start the server with --max-model-len 8192",
     "other": "give the model a larger context window (llama.cpp: -c 8192)",
 }
+# These leave out what is too long for the window, where others refuse the request.
+CUTTING_SERVERS: frozenset[ServerKind] = frozenset({"ollama"})
 _TITLES: Mapping[ServerKind, str] = {
     "llama_cpp": "llama.cpp",
     "ollama": "Ollama",
