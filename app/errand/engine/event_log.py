@@ -36,8 +36,10 @@ from errand.system.listeners import Listeners
 # Only the end of a running call's output is sent; the result has all of it.
 _MAX_OUTPUT_LENGTH = 64 * 1024
 
-# Node id and block, or task and call id with -1: models reuse call ids across tasks.
+# Node id and block; or task and call id, since models reuse call ids across tasks, with `_OUTPUT`; or task id with
+# `_READING`.
 _Key: TypeAlias = tuple[str, int]
+_OUTPUT, _READING = -1, -2
 
 # Two frames of a 60 Hz screen: text looks continuous, and 20 streams of 100 tokens/s make 600 messages/s, not 2,000.
 _FLUSH_SECONDS = 0.033
@@ -110,8 +112,8 @@ class DeltaStream:
         for key, pending in ready:
             del self._pending[key]
             delta = pending.joined()
-            if isinstance(delta, TextDelta) and isinstance(pending.first, TextDelta):
-                self._sent.setdefault(key, (pending.first, []))[1].append(delta.text)
+            if isinstance(delta, TextDelta):
+                self._sent.setdefault(key, (delta, []))[1].append(delta.text)
             data = _ENCODER.encode(Notice("delta", delta))
             self._listeners.notify(delta, data)
         self._is_flush_due = bool(self._pending)
@@ -172,17 +174,15 @@ def _key(delta: Delta) -> _Key:
         case ToolOutput():
             return _call_key(delta.task_id, delta.call_id)
         case PromptReading():
-            return delta.task_id, -2
+            return delta.task_id, _READING
 
 
 def _call_key(task_id: str, call_id: str) -> _Key:
-    return (f"{task_id} {call_id}", -1)
+    return f"{task_id} {call_id}", _OUTPUT
 
 
 def _replaces(delta: Delta) -> bool:
-    """Return True if it voids earlier deltas of the same key: a reply starts again; output is always sent as a
-    whole.
-    """
+    """Return True if a delta voids the earlier ones of its key: a reply starts again, and all else is sent whole."""
     return not isinstance(delta, TextDelta) or delta.offset == 0
 
 

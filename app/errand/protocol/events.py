@@ -215,7 +215,7 @@ class ToolOutput(Wire, frozen=True, kw_only=True, tag="toolOutput"):
 class PromptReading(Wire, frozen=True, kw_only=True, tag="promptReading"):
     """The model server has read `processed` of the `total` tokens of the request, for display only.
 
-    Sent by servers that report it (llama.cpp), before the reply. The last one has as many read as there are.
+    Sent for servers that report it (llama.cpp), before the reply. In the last one `processed` is `total`.
     """
 
     conversation_id: str

@@ -69,7 +69,7 @@ async def _reply(model: ChatModel, model_id: str, cancel: CancelSignal) -> Assis
 
 @dataclass(frozen=True, slots=True)
 class _LocalServer:
-    """A server on a local port that answered."""
+    """A server on this machine or in its network that answered."""
 
     provider: Provider
     base_url: str
