@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from errand.engine.local_models.download import Downloader, DownloadFailed
+from errand.engine.download import Downloader, DownloadFailed
 from errand.engine.local_models.server_program import ARCHIVES, RELEASE, ServerArchive, ServerProgram
 from errand.engine.models.http_pool import HttpPool
 from tests.support.local_models import Hub, hub, stand_in_program
@@ -40,7 +40,7 @@ async def _program(
     pool = HttpPool()
     archive = ServerArchive(NAME, len(data), hashlib.sha256(data).hexdigest())
     async with hub({NAME: data}) as server:
-        yield ServerProgram(folder / "server", Downloader(lambda: pool, ()), archive), server
+        yield ServerProgram(folder / "server", Downloader(lambda: pool, pauses_s=()), archive), server
     await pool.close()
 
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Literal
 from errand.engine.background import Background
 from errand.engine.core.errors import InvalidParams, NotFound
 from errand.engine.core.settings import SettingValues
+from errand.engine.download import Downloader, DownloadFailed, RemoteFile, received_bytes
 from errand.engine.local_models.catalogue import CATALOGUE, CatalogueModel
-from errand.engine.local_models.download import Downloader, DownloadFailed, RemoteFile, received_bytes
 from errand.engine.local_models.found_files import FoundFile, find_files
 from errand.engine.local_models.machine import Machine, this_machine
 from errand.engine.local_models.server_process import RunningServer, ServerOptions, start_server
@@ -38,6 +38,10 @@ _REORDERED_SHARE = 0.3
 _LIMIT_MARGIN_BYTES = 1_000_000_000
 _MIN_PROMPT_TOKENS_PER_S = 15.0
 _SECONDS_PER_MINUTE = 60
+_OTHER_WAY = (
+    "give the address of a mirror in the setting model_hub, or put a GGUF file into the folder of the setting "
+    "local_models_folder"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,7 +311,7 @@ class LocalModels:
             self._changed(entry.name)
 
         url = f"{values.model_hub.rstrip('/')}/{model.repository}/resolve/{model.revision}/{model.file}"
-        remote = RemoteFile(url, model.size_bytes, model.sha256, "model_hub")
+        remote = RemoteFile(url, model.size_bytes, model.sha256, _OTHER_WAY)
         await self._downloader.fetch(remote, entry.path, progress, checking)
 
     async def _start(self, name: str) -> RunningServer:

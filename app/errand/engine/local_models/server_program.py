@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from errand.engine.local_models.download import Downloader, DownloadFailed, RemoteFile, received_bytes
+from errand.engine.download import Downloader, DownloadFailed, RemoteFile, received_bytes
 
 PROGRAM = "llama-server"
 RELEASE = "b11194"
@@ -114,10 +114,11 @@ class ServerProgram:
                 f"{base_url.rstrip('/')}/{RELEASE}/{archive.file}",
                 archive.size_bytes,
                 archive.sha256,
-                "llama_cpp_downloads",
+                "give the address of a mirror in the setting llama_cpp_downloads, or install llama.cpp yourself, so "
+                "that llama-server is on the PATH",
             )
             packed = self._folder / archive.file
-            await self._downloader.fetch(remote, packed, progress, lambda: None)
+            await self._downloader.fetch(remote, packed, progress)
             try:
                 await asyncio.to_thread(_unpack, packed, self._folder / RELEASE)
             except (OSError, tarfile.TarError, EOFError) as error:

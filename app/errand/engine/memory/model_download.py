@@ -4,36 +4,27 @@ It writes only into the data directory. `Embedder` checks for the model when it 
 """
 
 import asyncio
-import hashlib
 import os
 import shutil
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Literal
-from urllib.parse import urlsplit
+from typing import Literal
 
 import msgspec
 
-from errand.engine.core.outgoing import UnusableRoute, proxy_of
+from errand.engine.download import Downloader, DownloadFailed, RemoteFile, received_bytes
 from errand.engine.memory.embedding import MODEL_FILES, MODEL_SOURCE, folder_of_model, is_installed
 from errand.engine.models.http_pool import HttpPool
 from errand.protocol.memory import EmbeddingModel
 from errand.system.paths import Paths
 
-if TYPE_CHECKING:
-    import aiohttp
-
 _REVISION = "5f1b8cd78bc4fb444dd171e59b18f3a3af89a079"
-_CONNECT_S = 10.0
-# A cut connection is resumed as long as bytes arrive.
-_ATTEMPTS, _PAUSE_S = 10, 1.0
 # After a failure, only a person can start it earlier.
 _RETRY_AFTER_S = 900.0
-_CHUNK = 1024 * 1024
 _PROGRESS_S = 0.2
-_SPARE_BYTES = 16 * 1024 * 1024
+_RESERVE_BYTES = 16 * 1024 * 1024
 _NOT_INSTALLED = (
     "Memory finds words only: the package fastembed is not installed. Install it into Errand's own Python: "
     "pip install 'errand-desktop[memory]'"
@@ -78,14 +69,6 @@ class ModelSource:
     limit_s: float = 3_600.0
 
 
-class _Failed(Exception):
-    """The reason is for a person."""
-
-
-class _Interrupted(Exception):
-    """The connection ended early; what has arrived is kept."""
-
-
 class ModelDownload:
     """The download of the engine. `setting` returns the folder that a person set, empty for the data directory."""
 
@@ -94,8 +77,11 @@ class ModelDownload:
     ) -> None:
         self._setting = setting
         self._paths = paths
-        self._pool = pool
         self._source = source or ModelSource()
+        # Without pauses: an attempt that brings nothing is the last one until a person asks, or 15 minutes later.
+        self._downloader = Downloader(
+            lambda: pool, pauses_s=(), read_timeout_s=self._source.silent_s, reserve_bytes=_RESERVE_BYTES
+        )
         self._part = paths.embedding.with_name(paths.embedding.name + ".part")
         self._arrived: dict[str, int] = {}
         self._reason = ""
@@ -174,8 +160,8 @@ class ModelDownload:
             self._reason = (
                 f"The model did not arrive within {self._source.limit_s / 60:.0f} minutes. Start it again: it goes on."
             )
-        except _Failed as error:
-            self._reason = str(error)
+        except DownloadFailed as error:
+            self._reason = f"{error} {error.advice}"
         except OSError as error:
             self._reason = f"The embedding model could not be stored in {self._part}: {error.strerror or error}."
 
@@ -192,85 +178,28 @@ class ModelDownload:
 
     def _prepare(self) -> None:
         self._part.mkdir(parents=True, exist_ok=True)
-        self._arrived = {file.name: _size(self._part / file.name) for file in self._source.files}
-        needed = sum(file.size for file in self._source.files) - sum(self._arrived.values()) + _SPARE_BYTES
+        self._arrived = {file.name: _arrived_bytes(self._part / file.name) for file in self._source.files}
+        needed = sum(file.size for file in self._source.files) - sum(self._arrived.values()) + _RESERVE_BYTES
         if shutil.disk_usage(self._part).free < needed:
-            raise _Failed(
-                f"The embedding model needs {needed / 1e6:.0f} MB more on the disk of {self._part.parent}. Free some "
-                "space, or set the folder “Embedding model” to another disk."
+            raise DownloadFailed(
+                f"The embedding model needs {needed / 1e6:.0f} MB more on the disk of {self._part.parent}.",
+                "Free some space, or set the folder “Embedding model” to another disk.",
             )
 
     async def _fetch(self, file: ModelFile) -> None:
-        part = self._part / file.name
-        for attempt in range(_ATTEMPTS):
-            before = self._arrived[file.name]
-            try:
-                await self._receive(file, part)
-                break
-            except _Interrupted as error:
-                if self._arrived[file.name] <= before or attempt == _ATTEMPTS - 1:
-                    raise _Failed(
-                        f"{file.name} was cut off ({error}). Start the download again: it goes on."
-                    ) from error
-                await asyncio.sleep(_PAUSE_S * attempt)
-        if self._arrived[file.name] != file.size or await asyncio.to_thread(_sha256, part) != file.sha256:
-            part.unlink(missing_ok=True)
-            raise _Failed(f"{file.name} from {self._host} is not the file that is expected. It was thrown away.")
+        def progress(received: int) -> None:
+            self._arrived[file.name] = received
+            if time.monotonic() - self._notified_at > _PROGRESS_S:
+                self._notify()
 
-    async def _receive(self, file: ModelFile, part: Path) -> None:
-        """Get what is left of a file. Raises `_Interrupted` and `_Failed`."""
-        import aiohttp
-
-        have = self._arrived[file.name]
-        if have == file.size:
-            return
-        url = f"{self._source.url}/{file.name}"
-        headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if 0 < have < file.size else {})
-        limits = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S, sock_read=self._source.silent_s)
-        try:
-            async with self._pool.session.get(
-                url, headers=headers, timeout=limits, proxy=proxy_of(url), max_redirects=5
-            ) as response:
-                self._arrived[file.name] = have = self._begin(file, have, response)
-                await self._store(file, part, response, "ab" if have else "wb")
-        except UnusableRoute as error:
-            raise _Failed(str(error)) from error
-        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
-            raise _Failed(
-                f"{self._host} cannot be reached ({error}). Start the download again when the machine is online, or "
-                f"put the files of the model into {self._paths.embedding}."
-            ) from error
-        except (aiohttp.ClientError, TimeoutError) as error:
-            raise _Interrupted(str(error) or type(error).__name__) from error
-
-    def _begin(self, file: ModelFile, have: int, response: "aiohttp.ClientResponse") -> int:
-        """Return how many bytes of the file are kept."""
-        if response.status == 206 and response.headers.get("Content-Range", "").startswith(f"bytes {have}-"):
-            resumed_bytes = have
-        elif response.status == 200:
-            resumed_bytes = 0
-        else:
-            raise _Failed(f"{self._host} answered HTTP {response.status} for {file.name}. Try again later.")
-        length = response.content_length
-        if length is not None and resumed_bytes + length != file.size:
-            raise _Failed(
-                f"{self._host} has another {file.name} than is expected: {resumed_bytes + length:,} bytes instead of "
-                f"{file.size:,}. Look for a newer version of Errand."
-            )
-        return resumed_bytes
-
-    async def _store(
-        self, file: ModelFile, part: Path, response: "aiohttp.ClientResponse", mode: Literal["ab", "wb"]
-    ) -> None:
-        with part.open(mode) as target:
-            async for chunk in response.content.iter_chunked(_CHUNK):
-                await asyncio.to_thread(target.write, chunk)
-                self._arrived[file.name] += len(chunk)
-                if self._arrived[file.name] > file.size:
-                    break
-                if time.monotonic() - self._notified_at > _PROGRESS_S:
-                    self._notify()
-            await asyncio.to_thread(_to_disk, target)
+        remote = RemoteFile(
+            f"{self._source.url}/{file.name}",
+            file.size,
+            file.sha256,
+            f"put the files of the model into {self._paths.embedding}",
+        )
+        await self._downloader.fetch(remote, self._part / file.name, progress)
+        self._arrived[file.name] = file.size
 
     def _put_in_place(self) -> None:
         """Move the files, the last one at the end: it makes the model complete."""
@@ -281,10 +210,6 @@ class ModelDownload:
             (self._part / file.name).replace(target / file.name)
         shutil.rmtree(self._part, ignore_errors=True)
 
-    @property
-    def _host(self) -> str:
-        return urlsplit(self._source.url).netloc
-
     def _notify(self) -> None:
         self._notified_at = time.monotonic()
         state = self.state
@@ -292,15 +217,6 @@ class ModelDownload:
             listener(state)
 
 
-def _size(file: Path) -> int:
-    return file.stat().st_size if file.is_file() else 0
-
-
-def _sha256(file: Path) -> str:
-    with file.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()
-
-
-def _to_disk(file: BinaryIO) -> None:
-    file.flush()
-    os.fsync(file.fileno())
+def _arrived_bytes(file: Path) -> int:
+    """Return the size of a file that is there, or of what has come of it."""
+    return file.stat().st_size if file.is_file() else received_bytes(file)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 from urllib.parse import urljoin, urlsplit
 
+from errand.engine.core.addresses import display_address
 from errand.engine.core.outgoing import CERTIFICATE_HELP, UnusableRoute, proxy_of
 
 if TYPE_CHECKING:
@@ -24,9 +25,9 @@ _READ_TIMEOUT_S = 60.0
 _PAUSES_S = (0.5, 1.0, 2.0, 4.0, 8.0)
 _MAX_REDIRECTS = 5
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
-_WRITE_BYTES = 4 * 1024 * 1024
+_WRITE_BYTES = 1024 * 1024
 _HASH_BYTES = 1024 * 1024
-# Left free for the database and everything else.
+# Stays free for the database and everything else.
 _RESERVE_BYTES = 300 * 1024 * 1024
 
 
@@ -44,12 +45,12 @@ class _Broken(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RemoteFile:
-    """A file at a web address. `setting` names the setting in which a person can give another address."""
+    """A file at a web address. `other_way` says to a person how to get it if this address does not serve it."""
 
     url: str
     size_bytes: int
     sha256: str
-    setting: str
+    other_way: str
 
 
 def part_of(target: Path) -> Path:
@@ -58,42 +59,69 @@ def part_of(target: Path) -> Path:
 
 
 def received_bytes(target: Path) -> int:
+    """Return how many bytes of an unfinished download are kept."""
     with suppress(OSError):
         return part_of(target).stat().st_size
     return 0
 
 
 class Downloader:
-    """Downloads files with the connections of `pool`. Between two attempts it waits for each of `pauses_s` in turn."""
+    """Downloads files with the connections of `pool`.
 
-    def __init__(self, pool: "Callable[[], HttpPool]", pauses_s: tuple[float, ...] = _PAUSES_S) -> None:
+    A connection that breaks off is opened again; `pauses_s` are the waits between attempts that bring nothing.
+    `reserve_bytes` of the disk stay free.
+    """
+
+    def __init__(
+        self,
+        pool: "Callable[[], HttpPool]",
+        *,
+        pauses_s: tuple[float, ...] = _PAUSES_S,
+        read_timeout_s: float = _READ_TIMEOUT_S,
+        reserve_bytes: int = _RESERVE_BYTES,
+    ) -> None:
         self._pool = pool
         self._pauses_s = pauses_s
+        self._read_timeout_s = read_timeout_s
+        self._reserve_bytes = reserve_bytes
 
     async def fetch(
-        self, remote: RemoteFile, target: Path, progress: Callable[[int], None], checking: Callable[[], None]
+        self,
+        remote: RemoteFile,
+        target: Path,
+        progress: Callable[[int], None],
+        checking: Callable[[], None] = lambda: None,
     ) -> None:
         """Download the file to `target`; does nothing if it is there. `progress` gets the bytes that have come.
 
-        Raises `DownloadFailed`. Cancelling it keeps what has come.
+        `checking` is called before the checksum is computed. Raises `DownloadFailed`. Cancelling it keeps what has
+        come.
         """
-        if await asyncio.to_thread(_is_complete, target, remote.size_bytes):
-            return
         part = part_of(target)
-        await asyncio.to_thread(_check_space, part, remote.size_bytes)
-        await self._receive(remote, part, progress)
-        checking()
-        if await _digest(part) != remote.sha256:
-            await asyncio.to_thread(part.unlink, missing_ok=True)
+        try:
+            if await asyncio.to_thread(_is_complete, target, remote.size_bytes):
+                return
+            await asyncio.to_thread(_check_space, part, remote.size_bytes, self._reserve_bytes)
+            await self._receive(remote, part, progress)
+            checking()
+            if await _digest(part) != remote.sha256:
+                await asyncio.to_thread(part.unlink, missing_ok=True)
+                raise DownloadFailed(
+                    f"{target.name} from {_host(remote.url)} is not the file that is expected: its checksum differs.",
+                    f"It was deleted. Try again; if that does not help, {remote.other_way}.",
+                )
+            await asyncio.to_thread(_put_in_place, part, target)
+        except OSError as error:
             raise DownloadFailed(
-                f"The file from {_host(remote.url)} has another checksum than it should: it is damaged or another one.",
-                f"It was deleted. Try again; if that does not help, give another address in the setting "
-                f"{remote.setting}.",
-            )
-        await asyncio.to_thread(_put_in_place, part, target)
+                f"{target} cannot be written: {error.strerror or error}.",
+                "Free some space, or mend the folder, and try again.",
+            ) from error
 
     async def _receive(self, remote: RemoteFile, part: Path, progress: Callable[[int], None]) -> None:
-        """Bring the file to its full size, with new attempts while each brings something."""
+        """Bring the file to its full size, with new attempts while each brings something.
+
+        Raises `DownloadFailed`, and OSError if the file cannot be written.
+        """
         import aiohttp
 
         failures = 0
@@ -106,30 +134,13 @@ class Downloader:
                 await self._receive_once(remote, part, start, progress)
                 continue
             except (_Broken, TimeoutError, aiohttp.ClientError, OSError) as error:
-                self._raise_if_final(remote, error)
+                _raise_if_final(remote, error)
                 has_grown = await asyncio.to_thread(_usable_bytes, part, remote.size_bytes) > start
                 failures = 0 if has_grown else failures + 1
-                if failures >= len(self._pauses_s):
+                if failures > len(self._pauses_s):
                     raise _unreachable(remote, error) from error
-            await asyncio.sleep(self._pauses_s[failures])
-
-    def _raise_if_final(self, remote: RemoteFile, error: Exception) -> None:
-        """Raise for what another attempt does not change."""
-        import aiohttp
-
-        if isinstance(error, UnusableRoute):
-            raise DownloadFailed(str(error), "Then try again.") from error
-        if isinstance(error, aiohttp.ClientConnectorCertificateError):
-            problem = f"The certificate of {_host(remote.url)} is not trusted."
-            raise DownloadFailed(problem, CERTIFICATE_HELP) from error
-        if isinstance(error, aiohttp.InvalidURL):
-            raise DownloadFailed(
-                f"{remote.url} is not an address.", f"Correct the setting {remote.setting}."
-            ) from error
-        if isinstance(error, OSError) and not isinstance(error, aiohttp.ClientError | TimeoutError | ConnectionError):
-            raise DownloadFailed(
-                f"The file cannot be written: {error.strerror}.", "Free some space, or mend the folder, and try again."
-            ) from error
+            if failures:
+                await asyncio.sleep(self._pauses_s[failures - 1])
 
     async def _receive_once(self, remote: RemoteFile, part: Path, start: int, progress: Callable[[int], None]) -> None:
         headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={start}-"} if start else {})
@@ -141,6 +152,7 @@ class Downloader:
                 raise _Broken("the part that was there did not fit")
             elif response.status != 206 or not _begins_at(response, start):
                 raise _refusal(remote, response.status)
+            _check_length(remote, start, response.content_length)
             with await asyncio.to_thread(part.open, "r+b" if start else "wb") as file:
                 file.seek(start)
                 await self._write(response, file, start, remote, progress)
@@ -153,17 +165,15 @@ class Downloader:
         remote: RemoteFile,
         progress: Callable[[int], None],
     ) -> None:
+        """Write what comes to the file, from `start` on. What has come is written in any case."""
         waiting, written = bytearray(), start
         try:
             while True:
-                async with asyncio.timeout(_READ_TIMEOUT_S):
+                async with asyncio.timeout(self._read_timeout_s):
                     piece = await response.content.readany()
                 waiting += piece
                 if written + len(waiting) > remote.size_bytes:
-                    raise DownloadFailed(
-                        f"{_host(remote.url)} sends a larger file than it should.",
-                        f"Give another address in the setting {remote.setting}.",
-                    )
+                    raise _wrong_size(remote, written + len(waiting))
                 if not piece:
                     break
                 if len(waiting) >= _WRITE_BYTES:
@@ -180,7 +190,7 @@ class Downloader:
         """Send the request; follows redirects, as hubs have their files elsewhere, but never from https to http."""
         url = remote.url
         for _ in range(_MAX_REDIRECTS):
-            async with asyncio.timeout(_READ_TIMEOUT_S):
+            async with asyncio.timeout(self._read_timeout_s):
                 response = await self._pool().session.get(
                     url, headers=headers, proxy=proxy_of(url), allow_redirects=False
                 )
@@ -192,9 +202,39 @@ class Downloader:
                 break
             url = moved
         raise DownloadFailed(
-            f"{_host(remote.url)} sends callers on to an address that is not used.",
-            f"Give another address in the setting {remote.setting}.",
+            f"{_host(remote.url)} redirects to an address without encryption, or redirects too often.",
+            _sentence(remote.other_way),
         )
+
+
+def _raise_if_final(remote: RemoteFile, error: Exception) -> None:
+    """Raise what another attempt does not change."""
+    import aiohttp
+
+    if isinstance(error, UnusableRoute):
+        raise DownloadFailed(str(error), "Then try again.") from error
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        raise DownloadFailed(f"The certificate of {_host(remote.url)} is not trusted.", CERTIFICATE_HELP) from error
+    if isinstance(error, aiohttp.InvalidURL):
+        raise DownloadFailed(
+            f"{display_address(remote.url)} is not a web address.", _sentence(remote.other_way)
+        ) from error
+    if isinstance(error, OSError) and not isinstance(error, aiohttp.ClientError | TimeoutError | ConnectionError):
+        raise error
+
+
+def _check_length(remote: RemoteFile, start: int, length: int | None) -> None:
+    """Raise `DownloadFailed` if the server announces a file of another size; it need not say."""
+    if length is not None and start + length != remote.size_bytes:
+        raise _wrong_size(remote, start + length)
+
+
+def _wrong_size(remote: RemoteFile, size_bytes: int) -> DownloadFailed:
+    return DownloadFailed(
+        f"{_host(remote.url)} has another {_name(remote)} than is expected: {size_bytes:,} bytes instead of "
+        f"{remote.size_bytes:,}.",
+        f"Look for a newer version of Errand, or {remote.other_way}.",
+    )
 
 
 def _begins_at(response: "aiohttp.ClientResponse", start: int) -> bool:
@@ -203,23 +243,35 @@ def _begins_at(response: "aiohttp.ClientResponse", start: int) -> bool:
 
 def _refusal(remote: RemoteFile, status: int) -> Exception:
     if status in (408, 425, 429) or status >= 500:
-        return _Broken(f"status {status}")
+        return _Broken(f"HTTP {status}")
     reason = {401: "wants a sign-in for", 403: "does not give out", 404: "does not have"}.get(status, "refuses")
     return DownloadFailed(
-        f"{_host(remote.url)} {reason} this file (status {status}).",
-        f"Give the address of another hub or mirror in the setting {remote.setting}, or put the file into the folder "
-        "of the setting local_models_folder.",
+        f"{_host(remote.url)} {reason} {_name(remote)} (HTTP {status}).", f"Try again later, or {remote.other_way}."
     )
 
 
 def _unreachable(remote: RemoteFile, error: Exception) -> DownloadFailed:
-    reason = str(error) if isinstance(error, _Broken) else ""
-    text = f"{_host(remote.url)} cannot be reached{f' ({reason})' if reason else ''}."
+    import aiohttp
+
+    match error:
+        case aiohttp.ClientConnectorError() | aiohttp.ConnectionTimeoutError():
+            problem = f"{_host(remote.url)} cannot be reached ({error})."
+        case TimeoutError():
+            problem = f"{_name(remote)} from {_host(remote.url)} did not arrive (nothing came in time)."
+        case _:
+            reason = str(error) if isinstance(error, _Broken) else "the connection broke off"
+            problem = f"{_name(remote)} from {_host(remote.url)} did not arrive ({reason})."
     return DownloadFailed(
-        text,
-        f"Check the network and try again: what has come is kept. Without a network, give the address of a mirror in "
-        f"the setting {remote.setting}, or put a GGUF file into the folder of the setting local_models_folder.",
+        problem, f"Check the network and try again: what has come is kept. Without a network, {remote.other_way}."
     )
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def _name(remote: RemoteFile) -> str:
+    return urlsplit(remote.url).path.rpartition("/")[2]
 
 
 def _host(url: str) -> str:
@@ -248,13 +300,13 @@ def _usable_bytes(part: Path, size_bytes: int) -> int:
     return 0
 
 
-def _check_space(part: Path, size_bytes: int) -> None:
+def _check_space(part: Path, size_bytes: int, reserve_bytes: int) -> None:
     """Raise `DownloadFailed` if the rest of the file does not fit on the disk."""
-    missing = size_bytes - _usable_bytes(part, size_bytes) + _RESERVE_BYTES - shutil.disk_usage(part.parent).free
-    if missing > 0:
+    missing_bytes = size_bytes - _usable_bytes(part, size_bytes) + reserve_bytes - shutil.disk_usage(part.parent).free
+    if missing_bytes > 0:
         raise DownloadFailed(
-            f"There is not enough space in {part.parent}: {missing / 1e9:.1f} GB are missing.",
-            "Free that much, or choose a smaller model.",
+            f"There is not enough space in {part.parent}: {missing_bytes / 1e6:,.0f} MB are missing.",
+            "Free that much and try again.",
         )
 
 
