@@ -53,6 +53,10 @@ def state_text(model: LocalModel) -> str:
 def program_text(listing: LocalModelListResult) -> str:
     """Return what runs the models, or what is missing for it."""
     program = listing.program
+    if not program.available and program.path:
+        return tr("There is no program {path}. Correct the setting llama_server, or empty it.").format(
+            path=program.path
+        )
     if not program.available:
         return tr(
             "There is no release of llama.cpp for this system. Install it yourself, or name llama-server in the "
