@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from errand.protocol.base import EmptyResult, Method, Wire
+from errand.protocol.base import EmptyParams, EmptyResult, Method, Wire
 
 # `folder` is the one that the person named in the setting `local_models_folder`.
 LocalModelSource = Literal["catalogue", "folder", "lm_studio", "jan", "ollama", "gpt4all"]
@@ -42,17 +42,14 @@ class LocalModel(Wire, frozen=True, kw_only=True):
 class LocalServerProgram(Wire, frozen=True, kw_only=True):
     """The program that runs the models, llama.cpp's server. `path` is empty if it is not there yet.
 
-    It is downloaded with the first model then (`size_bytes`), if `available` for this system.
+    It is downloaded with the first model then (`size_bytes`), if `available` for this system. Not `available` with a
+    `path`: there is no program at the path that the person named.
     """
 
     path: str = ""
     version: str = ""
     size_bytes: int = 0
     available: bool = True
-
-
-class LocalModelListParams(Wire, frozen=True, kw_only=True):
-    pass
 
 
 class LocalModelListResult(Wire, frozen=True, kw_only=True):
@@ -73,7 +70,7 @@ class LocalModelParams(Wire, frozen=True, kw_only=True):
 
 
 LOCAL_MODEL_LIST = Method(
-    "local_model/list", LocalModelListParams, LocalModelListResult, False, "List models that can run on this machine."
+    "local_model/list", EmptyParams, LocalModelListResult, False, "List models that can run on this machine."
 )
 
 LOCAL_MODEL_INSTALL = Method(

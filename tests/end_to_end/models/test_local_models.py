@@ -26,6 +26,8 @@ async def test_without_a_key_tasks_use_the_model_of_this_machine(own_errand: Err
     log = await _prepared(own_errand, tmp_path)
     listing = await own_errand.run("models", "installed", "--json")
     assert [(model["id"], model["source"]) for model in listing.lines] == [("local/my-model", "folder")]
+    installed = await own_errand.run("models", "install", "my-model")
+    assert (installed.code, "is installed. Use it" in installed.out) == (0, True)
     done = await own_errand.run("run", "--json", "who are you?")
     assert done.code == 0, done.err
     assert "I am my-model." in done.out

@@ -13,6 +13,7 @@ from errand.client.connection import Connection
 from errand.client.errors import CallError, ConnectionLost
 from errand.client.subscription import ConnectionDown, ConnectionMessage, ConnectionRestored
 from errand.client.texts.local_models import facts_text, program_text, state_text
+from errand.protocol.base import EmptyParams
 from errand.protocol.events import EventRecord, LocalModelUpdate
 from errand.protocol.local_models import (
     LOCAL_MODEL_CANCEL,
@@ -20,7 +21,6 @@ from errand.protocol.local_models import (
     LOCAL_MODEL_LIST,
     LOCAL_MODEL_REMOVE,
     LocalModel,
-    LocalModelListParams,
     LocalModelListResult,
     LocalModelParams,
 )
@@ -34,7 +34,7 @@ _PERCENT_PER_LINE = 10
 
 async def list_local_models(connection: Connection, output: CommandOutput, *, installed: bool) -> None:
     """Print the models that are here, or those that can be downloaded, too."""
-    listing = await connection.call(LOCAL_MODEL_LIST, LocalModelListParams())
+    listing = await connection.call(LOCAL_MODEL_LIST, EmptyParams())
     models = [model for model in listing.models if model.state == "installed" or not installed]
     if installed:
         empty = tr("No models on this machine yet. See what there is: errand models install")
@@ -70,7 +70,7 @@ async def remove_local_model(connection: Connection, name: str, output: CommandO
 
 
 async def _find(connection: Connection, name: str) -> LocalModel:
-    listing = await connection.call(LOCAL_MODEL_LIST, LocalModelListParams())
+    listing = await connection.call(LOCAL_MODEL_LIST, EmptyParams())
     model = _model(listing, f"{_PREFIX}{name.removeprefix(_PREFIX)}")
     if model is None:
         names = [model.id.removeprefix(_PREFIX) for model in listing.models]
@@ -94,6 +94,7 @@ class _Download:
         self._model = model
         self._output = output
         self._changed = asyncio.Event()
+        self._is_stale = False
         self._last_line = ""
 
     async def run(self) -> int:
@@ -120,17 +121,22 @@ class _Download:
         return 0
 
     async def _until_ended(self) -> None:
-        while True:
-            self._changed.clear()
-            listing = await self._connection.call(LOCAL_MODEL_LIST, LocalModelListParams())
-            model = _model(listing, self._model.id)
-            if model is None:
-                raise CommandError(tr("The model is not there any more."))
-            self._model = model
-            if model.state not in ("downloading", "checking"):
-                return
-            self._show_progress(model)
+        await self._refresh()
+        while self._model.state in ("downloading", "checking"):
+            self._show_progress(self._model)
             await self._changed.wait()
+            self._changed.clear()
+            if self._is_stale:
+                await self._refresh()
+
+    async def _refresh(self) -> None:
+        """Ask for the state of the model; afterwards it comes by events, until the connection breaks off."""
+        self._is_stale = False
+        listing = await self._connection.call(LOCAL_MODEL_LIST, EmptyParams())
+        model = _model(listing, self._model.id)
+        if model is None:
+            raise CommandError(tr("The model is not there any more."))
+        self._model = model
 
     def _show_progress(self, model: LocalModel) -> None:
         percent = 100 * model.received_bytes // max(1, model.size_bytes)
@@ -143,8 +149,10 @@ class _Download:
     def _on_message(self, message: ConnectionMessage) -> None:
         match message:
             case EventRecord(event=LocalModelUpdate(model=model)) if model.id == self._model.id:
+                self._model = model
                 self._changed.set()
             case ConnectionRestored() | ConnectionDown(gave_up=True):
+                self._is_stale = True
                 self._changed.set()
             case _:
                 pass

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import msgspec
 from PySide6.QtCore import QObject, Signal
 
-from errand.protocol.base import EmptyResult, Method
+from errand.protocol.base import EmptyParams, EmptyResult, Method
 from errand.protocol.events import LocalModelUpdate
 from errand.protocol.local_models import (
     LOCAL_MODEL_CANCEL,
@@ -13,7 +13,6 @@ from errand.protocol.local_models import (
     LOCAL_MODEL_LIST,
     LOCAL_MODEL_REMOVE,
     LocalModel,
-    LocalModelListParams,
     LocalModelListResult,
     LocalModelParams,
 )
@@ -78,5 +77,5 @@ class LocalModelStore(QObject):
         await self._session.call(method, LocalModelParams(id=model_id))
 
     async def _load(self) -> None:
-        self.listing = await self._session.call(LOCAL_MODEL_LIST, LocalModelListParams())
+        self.listing = await self._session.call(LOCAL_MODEL_LIST, EmptyParams())
         self.changed.emit()

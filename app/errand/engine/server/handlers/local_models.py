@@ -3,19 +3,18 @@
 from errand.engine.server.route import Route
 from errand.engine.server.services import Services
 from errand.engine.server.session import ClientSession
-from errand.protocol.base import EmptyResult
+from errand.protocol.base import EmptyParams, EmptyResult
 from errand.protocol.local_models import (
     LOCAL_MODEL_CANCEL,
     LOCAL_MODEL_INSTALL,
     LOCAL_MODEL_LIST,
     LOCAL_MODEL_REMOVE,
-    LocalModelListParams,
     LocalModelListResult,
     LocalModelParams,
 )
 
 
-async def list_models(services: Services, session: ClientSession, params: LocalModelListParams) -> LocalModelListResult:
+async def list_models(services: Services, session: ClientSession, params: EmptyParams) -> LocalModelListResult:
     return await services.models.local.list()
 
 
