@@ -197,12 +197,16 @@ class Downloader:
             if response.status not in _REDIRECTS:
                 return response
             response.release()
-            moved = urljoin(url, response.headers.get("Location", ""))
-            if urlsplit(url).scheme == "https" and urlsplit(moved).scheme != "https":
+            try:
+                moved = urljoin(url, response.headers.get("Location", ""))
+                is_weaker = urlsplit(url).scheme == "https" and urlsplit(moved).scheme != "https"
+            except ValueError:
+                break
+            if is_weaker:
                 break
             url = moved
         raise DownloadFailed(
-            f"{_host(remote.url)} redirects to an address without encryption, or redirects too often.",
+            f"{_host(remote.url)} redirects too often, or to an address that cannot be used.",
             _sentence(remote.other_way),
         )
 

@@ -51,6 +51,17 @@ async def test_an_installed_program_is_used(tmp_path: Path, monkeypatch: pytest.
         assert server.ranges == []
 
 
+async def test_a_program_below_the_folder_of_the_engine_is_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stand_in_program(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    async with _program(tmp_path, b"", monkeypatch) as (program, _):
+        for folders in ("", ".", f":{tmp_path / 'bin'}"):
+            monkeypatch.setenv("PATH", folders)
+            assert program.find("") is None
+
+
 async def test_a_named_program_goes_first_and_must_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with _program(tmp_path, b"", monkeypatch) as (program, server):
         stand_in_program(tmp_path / "bin")

@@ -10,11 +10,14 @@ from os import SEEK_CUR
 from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
+from errand.text.printable import printable
+
 _MAGIC = b"GGUF"
 _NUMBERS = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?", 10: "<Q", 11: "<q", 12: "<d"}
 _STRING, _ARRAY = 8, 9
 _MAX_PAIRS = 10_000
 _MAX_NAME_BYTES = 1_000
+_MAX_TITLE_LENGTH = 100
 _MAX_STRING_BYTES = 1_000_000
 _MAX_ARRAY_LENGTH = 1_000_000  # of the words of a tokenizer
 _TEMPLATE = "tokenizer.chat_template"
@@ -74,7 +77,7 @@ def _read_facts(file: Path, size_bytes: int, changed: int) -> GgufFacts:
     key_length = number("attention.key_length") or width
     value_length = number("attention.value_length") or width
     return GgufFacts(
-        name=str(values.get("general.name", "")),
+        name=printable(" ".join(str(values.get("general.name", "")).split()))[:_MAX_TITLE_LENGTH],
         architecture=architecture,
         context_tokens=number("context_length"),
         cache_bytes=layers * cached_heads * (key_length + value_length) * _CACHE_NUMBER_BYTES,

@@ -108,7 +108,7 @@ def _environment() -> dict[str, str]:
 
 
 def _command(program: Path, options: ServerOptions, port: int) -> list[str]:
-    """One slot: requests wait for each other, and each has the whole context."""
+    """Return the command. It has one slot: requests wait for each other, and each has the whole context."""
     command = [str(program), "-m", str(options.model), "--alias", options.name, "--host", _HOST, "--port", str(port)]
     command += ["--jinja", "-np", "1", "-c", str(options.context_tokens), "-t", str(options.threads)]
     return command if options.gpu_layers < 0 else [*command, "-ngl", str(options.gpu_layers)]
@@ -119,9 +119,12 @@ async def _until_loaded(
 ) -> None:
     try:
         async with asyncio.timeout(_START_LIMIT_S):
-            while not await _is_loaded(base_url, pool):
-                if child.exit.done():
+            while True:
+                is_loaded = await _is_loaded(base_url, pool)
+                if child.exit.done():  # also if another program has taken its port and answers
                     raise _early_end(child.exit.result(), bytes(log), options)
+                if is_loaded:
+                    return
                 await asyncio.wait((child.exit,), timeout=_LOOK_EVERY_S)
     except TimeoutError as error:
         raise LocalModelFailed(

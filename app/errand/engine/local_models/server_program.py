@@ -91,7 +91,9 @@ class ServerProgram:
         if named:
             path = Path(named).expanduser()
             return path if os.access(path, os.X_OK) and path.is_file() else None
-        folders = os.pathsep.join((os.environ.get("PATH", ""), *_MORE_FOLDERS))
+        # An empty or relative folder would be below the one in which the engine was started.
+        named_folders = (folder for folder in os.environ.get("PATH", "").split(os.pathsep) if os.path.isabs(folder))
+        folders = os.pathsep.join((*named_folders, *_MORE_FOLDERS))
         if (installed := shutil.which(PROGRAM, path=folders)) is not None:
             return Path(installed)
         return self._unpacked()

@@ -65,7 +65,7 @@ async def test_a_failure_says_what_to_do(settings: Settings, server: Hub) -> Non
     settings.dialog.open_page("local_models")
     server.refuses = 404
     await settings.press("Download TINY")
-    await settings.see("does not have this file")
+    await settings.see("does not have tiny.gguf")
     assert "model_hub" in settings.texts()
     assert settings.buttons()["Download TINY"].text() == "Try again"
 
