@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from errand.engine.core.cancel import CancelSignal
-from errand.engine.core.errors import InvalidParams, NotFound
+from errand.engine.core.errors import Conflict, InvalidParams, NotFound
 from errand.engine.core.messages import user_text
 from errand.engine.core.secrets import KeyStore
 from errand.engine.local_models.machine import Machine
@@ -190,6 +190,8 @@ async def test_a_stopped_request_leaves_the_queue(tmp_path: Path) -> None:
         second = asyncio.ensure_future(_reply(router, "local/large", cancel))
         await asyncio.sleep(0)
         cancel.set()
+        with pytest.raises(Conflict, match="small is answering"):
+            await lab.models.remove("local/small")
         assert (await second).message.stop_reason == "aborted"
         gate.touch()
         assert (await first).message.text == "I am small."

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from errand.engine.background import Background
-from errand.engine.core.errors import InvalidParams, NotFound
+from errand.engine.core.errors import Conflict, InvalidParams, NotFound
 from errand.engine.core.settings import SettingValues
 from errand.engine.download import Downloader, DownloadFailed, RemoteFile, received_bytes
 from errand.engine.local_models.catalogue import CATALOGUE, CatalogueModel
@@ -44,16 +44,19 @@ _OTHER_WAY = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Entry:
-    """A model of the catalogue, or in a file of somebody else. `path` is the file, which may not be there yet."""
+    """A model of the catalogue, or in a file of somebody else. `path` is the file, which may not be there yet.
+
+    `active_share` of the weights is read for each token.
+    """
 
     name: str
     path: Path
     size_bytes: int
     cache_bytes: int
     context_tokens: int
-    active_share: float
+    active_share: float = 1.0
     calls_tools: bool = True
     parameters: float | None = None
     catalogue: CatalogueModel | None = None
@@ -108,7 +111,7 @@ class LocalModels:
         self._installed: frozenset[str] = frozenset()
         self._downloads: dict[str, _Download] = {}
         self._speeds: dict[str, float] = {}
-        self._queue = ServerQueue(self._start, self._idle_s, self._on_server_change)
+        self._queue = ServerQueue(self._start, self._idle_s, self._changed)
 
     @property
     def running(self) -> str:
@@ -128,7 +131,7 @@ class LocalModels:
 
     async def names(self) -> tuple[str, ...]:
         """Return the models that can run, the one to prefer first: the best of our own that fits, then all others."""
-        await self._look()
+        await self._refresh()
         if self._program_path is None:
             return ()
         ready = [entry for entry in self._entries.values() if entry.name in self._installed]
@@ -138,7 +141,7 @@ class LocalModels:
 
     async def status(self, name: str) -> ServerStatus | None:
         """Return what there is to know of an installed model, and begin to load it if no other one is in use."""
-        await self._look()
+        await self._refresh()
         status = self.known_status(name)
         if status is None or self._program_path is None:
             return None
@@ -164,7 +167,9 @@ class LocalModels:
             yield ServerAddress(server.base_url, server.key)
 
     async def list(self) -> LocalModelListResult:
-        await self._look()
+        await self._refresh()
+        disk_bytes = await asyncio.to_thread(_free_bytes, self._folder)
+        # No waiting from here on: an event that came in between would be newer than this answer.
         named, program = self._settings().llama_server, self._program_path
         is_ours = program is not None and program.is_relative_to(self._folder)
         return LocalModelListResult(
@@ -176,7 +181,7 @@ class LocalModels:
                 available=program is not None or (self._program.archive is not None and not named),
             ),
             memory_bytes=self._machine.memory_bytes,
-            disk_bytes=await asyncio.to_thread(_free_bytes, self._folder),
+            disk_bytes=disk_bytes,
             folder=str(self._folder),
             hub=self._settings().model_hub,
         )
@@ -201,31 +206,35 @@ class LocalModels:
         self._changed(entry.name)
 
     async def remove(self, model_id: str) -> None:
-        """Delete what was downloaded. Raises `InvalidParams` for a file of somebody else."""
+        """Delete what was downloaded.
+
+        Raises `InvalidParams` for a file of somebody else, `Conflict` while the model answers.
+        """
         entry = await self._entry(model_id)
         if entry.catalogue is None:
             raise InvalidParams(
                 f"{entry.name} is in {entry.path}, which Errand did not download. Remove it with the program that did."
             )
+        if not await self._queue.end(entry.name):
+            raise Conflict(f"{entry.name} is answering. Stop the tasks that use it, or wait for them, and try again.")
         await self.cancel(model_id)
-        await self._queue.end(entry.name)
         await asyncio.to_thread(shutil.rmtree, entry.path.parent, True)
-        await self._look()
+        await self._refresh()
         if not self._installed and not self._downloads:
             await asyncio.to_thread(self._program.remove)
-            await self._look()
+            await self._refresh()
         self._changed(entry.name)
 
     async def _entry(self, model_id: str) -> _Entry:
         name = model_id.removeprefix(_PROVIDER)
-        await self._look()
+        await self._refresh()
         if name not in self._entries:
             raise NotFound(f"There is no model {model_id!r} for this machine. There are: {', '.join(self._entries)}.")
         return self._entries[name]
 
-    async def _look(self) -> None:
+    async def _refresh(self) -> None:
         """Look at the disk and the memory again."""
-        self._machine, self._entries, self._installed, self._program_path = await asyncio.to_thread(self._looked)
+        self._machine, self._entries, self._installed, self._program_path = await asyncio.to_thread(self._inspect)
         self._program.archive = archive_for(self._machine.has_gpu)
         served = (self._served(self._entries[name]) for name in self._installed)
         model_facts.register_served({f"{_PROVIDER}{model.name}": model.facts(model_facts.FREE) for model in served})
@@ -241,40 +250,40 @@ class LocalModels:
             parameters=entry.parameters,
         )
 
-    def _looked(self) -> "tuple[Machine, dict[str, _Entry], frozenset[str], Path | None]":
+    def _inspect(self) -> "tuple[Machine, dict[str, _Entry], frozenset[str], Path | None]":
+        """Return the machine, all models by name, the names of those that are here, and the program that runs them.
+
+        Reads the file system: call it in a thread.
+        """
         values = self._settings()
         entries = {model.name: self._catalogue_entry(model) for model in self._catalogue}
-        ours = {name for name, entry in entries.items() if _is_there(entry.path, entry.size_bytes)}
+        installed = {name for name, entry in entries.items() if _is_there(entry.path, entry.size_bytes)}
         for found_file in find_files(self._home, values.local_models_folder):
             name = found_file.name
             if name in entries:  # the same file may be somewhere else, too
                 name = f"{name}-{found_file.source.replace('_', '-')}"
             entries[name] = _Entry(
-                name,
-                found_file.path,
-                found_file.size_bytes,
-                found_file.facts.cache_bytes,
-                found_file.facts.context_tokens,
-                1.0,
-                found_file.facts.calls_tools,
+                name=name,
+                path=found_file.path,
+                size_bytes=found_file.size_bytes,
+                cache_bytes=found_file.facts.cache_bytes,
+                context_tokens=found_file.facts.context_tokens,
+                calls_tools=found_file.facts.calls_tools,
                 found_file=found_file,
             )
-            ours.add(name)
-        return self._look_at_machine(), entries, frozenset(ours), self._program.find(values.llama_server)
+            installed.add(name)
+        return self._look_at_machine(), entries, frozenset(installed), self._program.find(values.llama_server)
 
     def _catalogue_entry(self, model: CatalogueModel) -> _Entry:
-        path = self._folder / "models" / model.name / model.file
-        share = model.active_parameters / model.parameters
         return _Entry(
-            model.name,
-            path,
-            model.size_bytes,
-            model.cache_bytes,
-            model.context_tokens,
-            share,
-            True,
-            model.parameters,
-            model,
+            name=model.name,
+            path=self._folder / "models" / model.name / model.file,
+            size_bytes=model.size_bytes,
+            cache_bytes=model.cache_bytes,
+            context_tokens=model.context_tokens,
+            active_share=model.active_parameters / model.parameters,
+            parameters=model.parameters,
+            catalogue=model,
         )
 
     async def _install(self, entry: _Entry, download: _Download) -> None:
@@ -286,7 +295,7 @@ class LocalModels:
             download.received_bytes = received_bytes(entry.path)
         finally:
             download.task = None
-        await self._look()
+        await self._refresh()
         self._changed(entry.name)
 
     async def _fetch(self, entry: _Entry, download: _Download) -> None:
@@ -315,7 +324,7 @@ class LocalModels:
         await self._downloader.fetch(remote, entry.path, progress, checking)
 
     async def _start(self, name: str) -> RunningServer:
-        await self._look()
+        await self._refresh()
         entry, program = self._entries.get(name), self._program_path
         if entry is None or name not in self._installed:
             raise LocalModelFailed(
@@ -361,7 +370,7 @@ class LocalModels:
         return entry.name == self._queue.running or entry.memory_bytes(smallest) <= self._machine.memory_bytes
 
     def _recommended(self) -> str:
-        """Return the best model of the catalogue that fits and reads a prompt fast enough here; else the smallest."""
+        """Return the best model of the catalogue that fits and reads a prompt fast enough here; empty for none."""
         fitting = [
             model.name
             for model in self._catalogue
@@ -407,9 +416,6 @@ class LocalModels:
     def _changed(self, name: str) -> None:
         if (entry := self._entries.get(name)) is not None:
             self._publish(self._describe(entry))
-
-    def _on_server_change(self, name: str) -> None:
-        self._changed(name)
 
     def _connections(self) -> "HttpPool":
         from errand.engine.models.http_pool import HttpPool

@@ -88,12 +88,18 @@ class ServerQueue:
         self._preparing = asyncio.get_running_loop().create_task(self._prepare(name), name=f"loading {name}")
         return True
 
-    async def end(self, name: str = "") -> None:
-        """End the server of this model, of any without a name, once its requests are done."""
+    async def end(self, name: str) -> bool:
+        """End the server of this model, if there is one. Return False if requests use it: then it stays."""
+        if name not in (self.running, self._starting):
+            return True
+        if self.running == name and self._users:
+            return False
         async with self._turn:
-            if name in ("", self.running):
-                await self._unused.wait()
+            if self.running == name:
+                if self._users:
+                    return False
                 await self._end()
+        return True
 
     async def close(self) -> None:
         """End the server at once; its requests fail."""

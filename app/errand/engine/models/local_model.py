@@ -7,13 +7,14 @@ from contextlib import AsyncExitStack, aclosing
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.models.base import AttemptEvent, BlockDelta, ModelRequest, ReplyEnd
 from errand.engine.models.catalog.providers import Provider
-from errand.engine.models.deadline import Aborted, Deadline
+from errand.engine.models.deadline import Aborted, Deadline, Stalled
 from errand.engine.models.endpoint import ModelEndpoint, Timeouts
 from errand.engine.models.failures import AttemptFailure, FailedAttempt, FailureKind
 from errand.engine.models.http_model import HttpModel
 from errand.engine.models.http_pool import HttpPool
 from errand.engine.models.openai.model import ChatCompletions
 from errand.engine.models.reply.builder import ReplyBuilder
+from errand.engine.models.reply.content import ReplyTooLong
 from errand.engine.models.servers.local_servers import LocalModelFailed, LocalModelServers
 from errand.engine.models.servers.served_models import ServerAddress
 from errand.text.redaction import Redactor
@@ -46,12 +47,15 @@ class LocalModel:
             except Aborted:
                 yield builder.abort()
                 return
-            except LocalModelFailed as error:
-                text = f"{error} {error.advice}"
-                failure = AttemptFailure(
-                    self._redactor.hide(text), "the local model cannot run", FailureKind.NOT_USABLE
+            except (Stalled, ReplyTooLong):
+                text = (
+                    f"{name} was not ready within {_START_LIMIT_S / 60:g} minutes: tasks with another model on this "
+                    "machine go first. Wait until they are done, or choose their model."
                 )
-                yield FailedAttempt(failure, builder.message)
+                yield self._failed(text, FailureKind.UNAVAILABLE, builder)
+                return
+            except LocalModelFailed as error:
+                yield self._failed(f"{error} {error.advice}", FailureKind.NOT_USABLE, builder)
                 return
             async with aclosing(self._model_at(address).attempt(request, stop)) as events:
                 began = 0.0
@@ -62,8 +66,12 @@ class LocalModel:
                         self._measure(name, event, time.monotonic() - began)
                     yield event
 
+    def _failed(self, text: str, kind: FailureKind, builder: ReplyBuilder) -> FailedAttempt:
+        failure = AttemptFailure(self._redactor.hide(text), "the local model cannot run", kind)
+        return FailedAttempt(failure, builder.message)
+
     def _model_at(self, address: ServerAddress) -> HttpModel:
-        """Return the model at this address; it keeps what it converted while the server stays."""
+        """Return the model behind this address; it keeps what it converted while the server stays."""
         if self._asked is None or self._asked[0] != address:
 
             async def key() -> str:
