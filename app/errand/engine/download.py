@@ -258,8 +258,11 @@ def _unreachable(remote: RemoteFile, error: Exception) -> DownloadFailed:
     import aiohttp
 
     match error:
-        case aiohttp.ClientConnectorError() | aiohttp.ConnectionTimeoutError():
-            problem = f"{_host(remote.url)} cannot be reached ({error})."
+        case aiohttp.ClientConnectorError():
+            reason = error.os_error.strerror or str(error.os_error)
+            problem = f"{_host(remote.url)} cannot be reached ({reason})."
+        case aiohttp.ConnectionTimeoutError():
+            problem = f"{_host(remote.url)} cannot be reached (no answer)."
         case TimeoutError():
             problem = f"{_name(remote)} from {_host(remote.url)} did not arrive (nothing came in time)."
         case _:
