@@ -15,7 +15,7 @@ from errand.window.theme.theme import Theme
 from errand.window.views.settings.page import SettingsPageView
 from errand.window.widgets.boxes import STRETCH, hbox, set_vbox
 from errand.window.widgets.forms.confirmation import ConfirmationView
-from errand.window.widgets.labels import TextLabel
+from errand.window.widgets.labels import ElidedLabel, TextLabel
 from errand.window.widgets.list_column import ListColumn
 from errand.window.widgets.progress import ProgressView
 
@@ -63,10 +63,15 @@ class LocalModelsPageView(SettingsPageView):
 
     def _row(self, model: LocalModel) -> "LocalModelRowView":
         row = LocalModelRowView(self.theme, model)
-        row.install_requested.connect(partial(self._store.install, model.id, self.show_failure))
-        row.cancel_requested.connect(partial(self._store.cancel, model.id, self.show_failure))
-        row.remove_requested.connect(partial(self._store.remove, model.id, self.show_failure))
+        row.install_requested.connect(partial(self._store.install, model.id, self._on_failed))
+        row.cancel_requested.connect(partial(self._store.cancel, model.id, self._on_failed))
+        row.remove_requested.connect(partial(self._store.remove, model.id, self._on_failed))
         return row
+
+    def _on_failed(self, text: str) -> None:
+        """Show why, and enable the buttons again: no change of the model follows that would do it."""
+        self.show_failure(text)
+        self._show()
 
 
 class LocalModelRowView(QWidget):
@@ -79,7 +84,7 @@ class LocalModelRowView(QWidget):
     def __init__(self, theme: Theme, model: LocalModel) -> None:
         super().__init__()
         self._model = model
-        self._title = TextLabel(theme, model.title, bold=True)
+        self._title = ElidedLabel(theme, model.title, bold=True)
         self._mark = TextLabel(theme, tr("Recommended for this machine"), tone="done")
         self._good_for = TextLabel(theme, tr(model.good_for) if model.good_for else "", wrap=True)
         self._facts = TextLabel(theme, tone="muted", wrap=True)
@@ -180,7 +185,7 @@ def _tone(model: LocalModel) -> Tone:
 def _install_text(model: LocalModel) -> str:
     if model.state == "failed":
         return tr("Try again")
-    return tr("Continue") if model.received_bytes else tr("Download")
+    return tr("Continue") if 0 < model.received_bytes < model.size_bytes else tr("Download")
 
 
 def _machine_text(listing: LocalModelListResult) -> str:
