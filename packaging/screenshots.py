@@ -56,6 +56,7 @@ _SHOWN_IN_OTHERS = frozenset({"approval"})
 _PAGES: tuple[PageName, ...] = (
     "general",
     "providers",
+    "local_models",
     "personalities",
     "permissions",
     "tools",
