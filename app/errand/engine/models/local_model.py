@@ -52,10 +52,10 @@ class LocalModel:
                     f"{name} was not ready within {_START_LIMIT_S / 60:g} minutes: tasks with another model on this "
                     "machine go first. Wait until they are done, or choose their model."
                 )
-                yield self._failed(text, FailureKind.UNAVAILABLE, builder)
+                yield self._failed(text, builder)
                 return
             except LocalModelFailed as error:
-                yield self._failed(f"{error} {error.advice}", FailureKind.NOT_USABLE, builder)
+                yield self._failed(f"{error} {error.advice}", builder)
                 return
             async with aclosing(self._model_at(address).attempt(request, stop)) as events:
                 began = 0.0
@@ -66,8 +66,8 @@ class LocalModel:
                         self._measure(name, event, time.monotonic() - began)
                     yield event
 
-    def _failed(self, text: str, kind: FailureKind, builder: ReplyBuilder) -> FailedAttempt:
-        failure = AttemptFailure(self._redactor.hide(text), "the local model cannot run", kind)
+    def _failed(self, text: str, builder: ReplyBuilder) -> FailedAttempt:
+        failure = AttemptFailure(self._redactor.hide(text), "the local model cannot run", FailureKind.NOT_USABLE)
         return FailedAttempt(failure, builder.message)
 
     def _model_at(self, address: ServerAddress) -> HttpModel:
