@@ -76,7 +76,7 @@ async def evaluate(options: Options) -> int:
     tasks = chosen_tasks(options.tasks)
     file = ResultsFile(options.results)
     limits = Limits(options.turns, options.seconds)
-    _write(f"{HEAD}")
+    _write(HEAD)
     rows: list[EvalRow] = []
     async with _model(options) as (model, begin):
         rows_before = {} if options.again or options.scripted else file.rows(model.name)
