@@ -63,9 +63,11 @@ _RATE = re.compile(
     r"|throttl|too many requests|requests per",
     re.IGNORECASE,
 )
+# Not a part of a name, and not of thousands, as in 200K.
 _WINDOW = re.compile(
     r"(?:context[ _](?:size|length|window)|max_model_len|n_ctx"
-    r"|(?:maximum|max) (?:model )?(?:context|sequence|input|prompt)[ _](?:size|length|tokens))\D{0,40}?(\d[\d,_]*)",
+    r"|(?:maximum|max) (?:model )?(?:context|sequence|input|prompt)[ _](?:size|length|tokens))\D{0,40}?"
+    r"(?<![\w.-])(\d[\d,_]*)\b(?!\.\d|\s?[km]\b)",
     re.IGNORECASE,
 )
 _LIMIT_AND_REQUESTED = re.compile(r"limit\D{0,20}([\d,_]+)\D{1,60}requested\D{0,20}([\d,_]+)", re.IGNORECASE)
