@@ -9,9 +9,9 @@ from pytestqt.qtbot import QtBot
 
 from errand.protocol.tasks.methods import TaskRetryParams, TaskStartParams
 from errand.protocol.tasks.task import Task
-from errand.window.stores.changes import ChangesStore
 from errand.window.stores.conversation.store import ConversationStore
 from errand.window.stores.conversation.tree import TreeStore
+from errand.window.stores.review.changes import ChangesStore
 from errand.window.theme.theme import Theme
 from errand.window.views.branches.tree_panel import TreePanelView
 from errand.window.views.conversation.side_panels import SidePanelsView

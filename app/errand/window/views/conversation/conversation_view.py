@@ -8,8 +8,8 @@ from PySide6.QtWidgets import QStackedWidget, QWidget
 
 from errand.client.conversation.task_states import is_working
 from errand.text.translation import tr
-from errand.window.stores.changes import ChangesStore, is_undone
 from errand.window.stores.conversation.store import ConversationStore
+from errand.window.stores.review.changes import ChangesStore, is_undone
 from errand.window.theme.tokens import DesignTokens
 from errand.window.theme.zoom import rescale
 from errand.window.transcript.view import TranscriptView

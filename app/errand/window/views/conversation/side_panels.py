@@ -7,8 +7,8 @@ from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QSplitter, QWidget
 
-from errand.window.stores.changes import ChangesStore
 from errand.window.stores.conversation.store import ConversationStore
+from errand.window.stores.review.changes import ChangesStore
 from errand.window.stores.session import EngineSession
 from errand.window.theme.theme import Theme
 

@@ -7,7 +7,7 @@ from errand.client.safe_text import escape_hidden_line
 from errand.client.texts.changes import REDO_PREVIEW
 from errand.protocol.changes import ChangedFile, DiffHunk, FileDiff
 from errand.text.translation import tr
-from errand.window.stores.changes import ChangesStore
+from errand.window.stores.review.changes import ChangesStore
 from errand.window.theme.theme import Theme
 from errand.window.views.review.diff_pane import DiffPane
 from errand.window.views.review.editor import open_in_editor

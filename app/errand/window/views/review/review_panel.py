@@ -11,7 +11,7 @@ from errand.client.safe_text import escape_hidden_line
 from errand.client.texts.changes import CHANGES_NOT_SEEN
 from errand.protocol.changes import ChangeUndoResult
 from errand.text.translation import tr, trn
-from errand.window.stores.changes import ChangesStore
+from errand.window.stores.review.changes import ChangesStore
 from errand.window.theme.theme import Theme
 from errand.window.views.review.file_list import ChangedFileListView
 from errand.window.views.review.file_review import FileReviewView

@@ -15,8 +15,8 @@ from errand.protocol.changes import (
 )
 from errand.protocol.events import ChangeUpdate, Event
 from errand.window.stores.conversation.store import ConversationStore
+from errand.window.stores.review.undo import UndoStore
 from errand.window.stores.session import EngineSession
-from errand.window.stores.undo import UndoStore
 
 _THROTTLE_MS = 250  # a task may change many files at once
 
