@@ -59,7 +59,7 @@ TOUR = Command(TourOptions, tour)
 
 
 async def play(connection: Connection, paths: Paths, terminal: Terminal, model: str = "") -> int:
-    """Play it with its scripts, or for real with a model."""
+    """Play the tour with its scripts, or for real with a model."""
     workspace = make_workspace(paths.workspaces)
     for line in introduction(workspace, terminal, model):
         terminal.line(line)
@@ -82,7 +82,7 @@ async def play(connection: Connection, paths: Paths, terminal: Terminal, model: 
         finally:
             watch.close()
             terminal.clear_status()
-    return _print_outcome(list(watch.tasks.values()), workspace, interrupts.count, terminal)
+    return _print_outcome(list(watch.tasks.values()), workspace, interrupts.count, terminal, model)
 
 
 def introduction(workspace: Path, terminal: Terminal, model: str = "") -> list[str]:
@@ -106,7 +106,7 @@ def _label(story: TourTask, terminal: Terminal) -> str:
     return terminal.style.paint(_COLOURS[story.name], f"{story.name:<5} {terminal.style.sign('bar')} ")
 
 
-def _print_outcome(tasks: list[Task], workspace: Path, interrupts: int, terminal: Terminal) -> int:
+def _print_outcome(tasks: list[Task], workspace: Path, interrupts: int, terminal: Terminal, model: str) -> int:
     style = terminal.style
     complete = sum(exit_code(task) == 0 for task in tasks)
     terminal.line()
@@ -120,6 +120,10 @@ def _print_outcome(tasks: list[Task], workspace: Path, interrupts: int, terminal
         return 130
     if complete < len(TOUR_TASKS):
         return 1
+    if model:
+        text = tr("Next, a task of your own: errand run --model {model} 'what to do'")
+        terminal.line(text.format(model=plain(model)))
+        return 0
     terminal.line(tr("Next: set a key such as OPENAI_API_KEY or start Ollama, check with `errand models`,"))
     terminal.line(tr("then start your own task: errand run 'what to do'   or   errand chat"))
     return 0

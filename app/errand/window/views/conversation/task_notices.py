@@ -92,8 +92,12 @@ class TaskNotices(QObject):
                 self.local_model_requested.emit()
             case "no_model":
                 self.setup_requested.emit()
+            case "tour" if number == 0 and self._models.is_empty:
+                self.setup_requested.emit()
             case "tour" if number == 0:
-                (self.setup_requested if self._models.is_empty else self.real_tour_requested).emit()
+                self._on_dismissed(kind)  # a second click would start three more tasks
+                self._show_next_steps()
+                self.real_tour_requested.emit()
             case "tour":
                 self.folder_task_requested.emit()
             case "connection" | "health" | "message":
