@@ -6,7 +6,7 @@ from errand.protocol.base import EmptyParams, EmptyResult, Method, Wire
 
 # `folder` is the one that the person named in the setting `local_models_folder`.
 LocalModelSource = Literal["catalogue", "folder", "lm_studio", "jan", "ollama", "gpt4all"]
-LocalModelState = Literal["available", "downloading", "checking", "installed", "failed"]
+LocalModelState = Literal["available", "preparing", "downloading", "checking", "installed", "failed"]
 
 
 class LocalModel(Wire, frozen=True, kw_only=True):
@@ -14,9 +14,10 @@ class LocalModel(Wire, frozen=True, kw_only=True):
 
     `source` `catalogue`: Errand downloads it; else it is used where another program has it. `received_bytes` of
     `size_bytes` are there, also of a download that was cancelled. One that is `available` with all its bytes lacks the
-    program that runs it: `local_model/install` gets that. A `failed` one has a `problem`, and an `advice` what
-    to do. `fits`: this machine has the memory for it now; `recommended` is the best one that also works fast enough
-    here. `tokens_per_second` is measured if `measured`, else estimated. `running`: it is in memory now.
+    program that runs it: `local_model/install` gets that, while the model is `preparing`. A `failed` one has
+    a `problem`, and an `advice` what to do. `fits`: this machine has the memory for it now; `recommended` is the best
+    one that also works fast enough here. `tokens_per_second` is measured if `measured`, else estimated. `running`: it
+    is in memory now.
     """
 
     id: str

@@ -246,6 +246,21 @@ async def test_a_model_of_another_program_needs_the_server_alone(
         assert await lab.models.names() == ("it",)
 
 
+async def test_a_download_begins_with_the_program_that_runs_the_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    async with (
+        hub({"small.gguf": SMALL}) as server,
+        local_models(tmp_path, CATALOGUE, model_hub=server.url, llama_cpp_downloads=f"{server.url}/releases") as lab,
+    ):
+        await lab.models.install("local/small")
+        model = await lab.until("small", "failed")
+        assert "llama-server" in model.advice
+        assert [model.state for model in lab.published] == ["preparing", "failed"]
+        assert (await lab.state("small")).received_bytes == 0
+
+
 async def test_a_cancelled_download_goes_on_from_there(tmp_path: Path) -> None:
     data = gguf(padding=b"x" * 12_000_000)
     program = stand_in_program(tmp_path / "bin")

@@ -12,7 +12,7 @@ from errand.cli.terminal.text import plain, wrapped
 from errand.client.connection import Connection
 from errand.client.errors import CallError, ConnectionLost
 from errand.client.subscription import ConnectionDown, ConnectionMessage, ConnectionRestored
-from errand.client.texts.local_models import facts_text, program_text, state_text
+from errand.client.texts.local_models import facts_text, is_under_way, program_text, state_text
 from errand.protocol.base import EmptyParams
 from errand.protocol.events import EventRecord, LocalModelUpdate
 from errand.protocol.local_models import (
@@ -23,6 +23,7 @@ from errand.protocol.local_models import (
     LocalModel,
     LocalModelListResult,
     LocalModelParams,
+    LocalModelState,
 )
 from errand.text.translation import tr
 
@@ -95,7 +96,7 @@ class _Download:
         self._output = output
         self._changed = asyncio.Event()
         self._is_stale = False
-        self._last_line = ""
+        self._last_stage: tuple[LocalModelState, int] | None = None
 
     async def run(self) -> int:
         unsubscribe = self._connection.subscribe(self._on_message)
@@ -122,7 +123,7 @@ class _Download:
 
     async def _until_ended(self) -> None:
         await self._refresh()
-        while self._model.state in ("downloading", "checking"):
+        while is_under_way(self._model):
             self._show_progress(self._model)
             await self._changed.wait()
             self._changed.clear()
@@ -139,12 +140,13 @@ class _Download:
         self._model = model
 
     def _show_progress(self, model: LocalModel) -> None:
+        """Print a line for each state, and for each tenth of the download."""
         percent = 100 * model.received_bytes // max(1, model.size_bytes)
-        shown_percent = percent // _PERCENT_PER_LINE * _PERCENT_PER_LINE
-        line = state_text(model) if model.state == "checking" else f"{shown_percent} %"
-        if line != self._last_line:
-            self._last_line = line
-            self._output.line(line if model.state == "checking" else f"{percent} %  {state_text(model)}")
+        stage = (model.state, percent // _PERCENT_PER_LINE if model.state == "downloading" else 0)
+        if stage != self._last_stage:
+            self._last_stage = stage
+            text = state_text(model)
+            self._output.line(f"{percent} %  {text}" if model.state == "downloading" else text)
 
     def _on_message(self, message: ConnectionMessage) -> None:
         match message:

@@ -14,6 +14,11 @@ _SOURCES: dict[LocalModelSource, str] = {
 }
 
 
+def is_under_way(model: LocalModel) -> bool:
+    """Return True while something is downloaded for the model."""
+    return model.state in ("preparing", "downloading", "checking")
+
+
 def facts_text(model: LocalModel) -> str:
     """Return size, licence, memory and speed in a line."""
     speed = tr("{speed:.0f} tokens/s measured") if model.measured else tr("about {speed:.0f} tokens/s")
@@ -30,6 +35,8 @@ def facts_text(model: LocalModel) -> str:
 def state_text(model: LocalModel) -> str:
     """Return how far the model is, with what is wrong; empty if it can be downloaded."""
     match model.state:
+        case "preparing":
+            return tr("getting llama.cpp's server, which runs it")
         case "downloading":
             return tr("{received} of {size}").format(
                 received=file_size(model.received_bytes), size=file_size(model.size_bytes)

@@ -71,7 +71,7 @@ class _Entry:
 class _Download:
     """A download of this engine, under way or failed."""
 
-    state: Literal["downloading", "checking", "failed"] = "downloading"
+    state: Literal["preparing", "downloading", "checking", "failed"]
     received_bytes: int = 0
     problem: str = ""
     advice: str = ""
@@ -192,7 +192,9 @@ class LocalModels:
         download = self._downloads.get(entry.name)
         if download is not None and download.task is not None:
             return
-        download = self._downloads[entry.name] = _Download(received_bytes=received_bytes(entry.path))
+        download = self._downloads[entry.name] = _Download(
+            "downloading" if self._program_path is not None else "preparing", received_bytes(entry.path)
+        )
         download.task = self._background.start(self._install(entry, download), f"download of {entry.name}")
         self._changed(entry.name)
 
@@ -305,6 +307,7 @@ class LocalModels:
         model = entry.catalogue
         if model is None:
             return
+        download.state = "downloading"
         last_percent = -1
 
         def progress(received: int) -> None:

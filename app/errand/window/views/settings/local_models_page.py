@@ -6,7 +6,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QWidget
 
 from errand.client.number_format import file_size
-from errand.client.texts.local_models import facts_text, program_text, state_text
+from errand.client.texts.local_models import facts_text, is_under_way, program_text, state_text
 from errand.protocol.local_models import LocalModel, LocalModelListResult
 from errand.text.translation import tr
 from errand.window.stores.local_models import LocalModelStore
@@ -23,7 +23,6 @@ _TEXT = tr(
     "Models that work without a key and without a network. Nothing that you write leaves this computer. "
     "The larger the model, the better it works, and the more memory and time it needs."
 )
-_UNDER_WAY = ("downloading", "checking")
 
 
 class LocalModelsPageView(SettingsPageView):
@@ -126,15 +125,14 @@ class LocalModelRowView(QWidget):
         buttons = (self._install, self._cancel, self._remove)
         had_focus = any(button.hasFocus() for button in buttons)
         self._model = model
-        is_under_way = model.state in _UNDER_WAY
         is_ours = model.source == "catalogue"
         self._mark.setVisible(model.recommended)
         self._facts.setText(facts_text(model))
-        self._show_state(model, is_under_way=is_under_way)
+        self._show_state(model)
         self._install.setText(_install_text(model))
         self._install.setVisible(model.state in ("available", "failed"))
         set_style(self._install, "look", "primary" if model.recommended else "plain")
-        self._cancel.setVisible(is_under_way)
+        self._cancel.setVisible(is_under_way(model))
         self._remove.setVisible(is_ours and model.state == "installed")
         for button in buttons:
             button.setEnabled(True)
@@ -149,13 +147,14 @@ class LocalModelRowView(QWidget):
         if button is not None:
             button.setFocus(Qt.FocusReason.OtherFocusReason)
 
-    def _show_state(self, model: LocalModel, *, is_under_way: bool) -> None:
-        self._progress.setVisible(is_under_way)
+    def _show_state(self, model: LocalModel) -> None:
+        has_progress = is_under_way(model)
+        self._progress.setVisible(has_progress)
         text = state_text(model)
-        if is_under_way:
+        if has_progress:
             is_known = model.state == "downloading"
             self._progress.show_progress(text, model.received_bytes, model.size_bytes if is_known else 0)
-        self._state.setVisible(bool(text) and not is_under_way)
+        self._state.setVisible(bool(text) and not has_progress)
         self._state.setText(text)
         self._state.set_tone(_tone(model))
 
