@@ -41,7 +41,7 @@ class EditGuidance(Feature):
         return ToolRefusal(
             f"{path} exists and has text that you have not read. Nothing was written. To add a line, run "
             f"`echo … >> {path}`; to change a part, read it and use edit; to replace all of it, write it again.",
-            summary="not written over unread text",
+            summary="not written: its text was not read",
         )
 
     async def after_tool_call(self, finished: FinishedCall, cancel: CancelSignal) -> ToolResult:
