@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import os
+import signal
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -36,6 +38,20 @@ async def _router(lab: LocalModelsLab, folder: Path) -> AsyncGenerator[ModelRout
         await router.close()
 
 
+@asynccontextmanager
+async def _lab_and_router(
+    folder: Path, *options: str, **values: object
+) -> AsyncGenerator[tuple[LocalModelsLab, ModelRouter]]:
+    """A hub with both models, a program with these options that runs them, and the router that asks them."""
+    program = stand_in_program(folder / "bin", *options)
+    async with (
+        hub({"small.gguf": SMALL, "large.gguf": LARGE}) as server,
+        local_models(folder, CATALOGUE, model_hub=server.url, llama_server=str(program), **values) as lab,
+        _router(lab, folder) as router,
+    ):
+        yield lab, router
+
+
 async def _reply(router: ModelRouter, model_id: str, cancel: CancelSignal | None = None) -> ReplyEnd:
     request = ModelRequest(model_id, "", (user_text("who are you?"),))
     async with asyncio.timeout(WAIT_LIMIT_S):
@@ -56,12 +72,7 @@ async def _installed(lab: LocalModelsLab, *names: str) -> None:
 
 async def test_a_model_is_downloaded_answers_and_is_removed(tmp_path: Path) -> None:
     log = tmp_path / "starts"
-    program = stand_in_program(tmp_path / "bin", "--log", str(log))
-    async with (
-        hub({"small.gguf": SMALL}) as server,
-        local_models(tmp_path, CATALOGUE, model_hub=server.url, llama_server=str(program)) as lab,
-        _router(lab, tmp_path) as router,
-    ):
+    async with _lab_and_router(tmp_path, "--log", str(log)) as (lab, router):
         assert (await router.available.list(refresh=True)).default is None
         await _installed(lab, "small")
         listing = await router.available.list(refresh=True)
@@ -85,12 +96,7 @@ async def test_a_model_is_downloaded_answers_and_is_removed(tmp_path: Path) -> N
 
 async def test_one_model_is_in_memory_at_a_time(tmp_path: Path) -> None:
     log = tmp_path / "starts"
-    program = stand_in_program(tmp_path / "bin", "--log", str(log))
-    async with (
-        hub({"small.gguf": SMALL, "large.gguf": LARGE}) as server,
-        local_models(tmp_path, CATALOGUE, model_hub=server.url, llama_server=str(program)) as lab,
-        _router(lab, tmp_path) as router,
-    ):
+    async with _lab_and_router(tmp_path, "--log", str(log)) as (lab, router):
         await _installed(lab, "small", "large")
         names = ("small", "large", "small")
         replies = await asyncio.gather(*(_reply(router, f"local/{name}") for name in names))
@@ -103,21 +109,10 @@ async def test_one_model_is_in_memory_at_a_time(tmp_path: Path) -> None:
 
 async def test_a_model_is_loaded_ahead_of_a_request_and_a_failure_is_left_to_the_request(tmp_path: Path) -> None:
     log = tmp_path / "starts"
-    program = stand_in_program(tmp_path / "bin", "--log", str(log))
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "bad.gguf").write_bytes(gguf(padding=b"BROKEN", template=""))
-    async with (
-        hub({"small.gguf": SMALL}) as server,
-        local_models(
-            tmp_path,
-            CATALOGUE,
-            model_hub=server.url,
-            llama_server=str(program),
-            local_models_folder=str(tmp_path / "mine"),
-            local_model_idle_minutes=0.0,
-        ) as lab,
-        _router(lab, tmp_path) as router,
-    ):
+    values: dict[str, object] = {"local_models_folder": str(tmp_path / "mine"), "local_model_idle_minutes": 0.0}
+    async with _lab_and_router(tmp_path, "--log", str(log), **values) as (lab, router):
         await _installed(lab, "small")
         assert await router.servers.status("local/gone") is None
         status = await router.servers.status("local/small")
@@ -143,14 +138,7 @@ async def test_a_model_is_loaded_ahead_of_a_request_and_a_failure_is_left_to_the
 
 async def test_an_idle_model_leaves_the_memory(tmp_path: Path) -> None:
     log = tmp_path / "starts"
-    program = stand_in_program(tmp_path / "bin", "--log", str(log))
-    async with (
-        hub({"small.gguf": SMALL}) as server,
-        local_models(
-            tmp_path, CATALOGUE, model_hub=server.url, llama_server=str(program), local_model_idle_minutes=0.0
-        ) as lab,
-        _router(lab, tmp_path) as router,
-    ):
+    async with _lab_and_router(tmp_path, "--log", str(log), local_model_idle_minutes=0.0) as (lab, router):
         await _installed(lab, "small")
         await _reply(router, "local/small")
         await until(lambda: not is_alive(int(str(_starts(log)[0]["pid"]))))
@@ -159,17 +147,9 @@ async def test_an_idle_model_leaves_the_memory(tmp_path: Path) -> None:
 
 async def test_a_server_that_died_is_started_again(tmp_path: Path) -> None:
     log = tmp_path / "starts"
-    program = stand_in_program(tmp_path / "bin", "--log", str(log))
-    async with (
-        hub({"small.gguf": SMALL}) as server,
-        local_models(tmp_path, CATALOGUE, model_hub=server.url, llama_server=str(program)) as lab,
-        _router(lab, tmp_path) as router,
-    ):
+    async with _lab_and_router(tmp_path, "--log", str(log)) as (lab, router):
         await _installed(lab, "small")
         await _reply(router, "local/small")
-        import os
-        import signal
-
         os.kill(int(str(_starts(log)[0]["pid"])), signal.SIGKILL)
         await until(lambda: not lab.models.running)
         assert (await _reply(router, "local/small")).message.text == "I am small."
@@ -177,12 +157,7 @@ async def test_a_server_that_died_is_started_again(tmp_path: Path) -> None:
 
 async def test_a_stopped_request_leaves_the_queue(tmp_path: Path) -> None:
     gate = tmp_path / "gate"
-    program = stand_in_program(tmp_path / "bin", "--gate", str(gate))
-    async with (
-        hub({"small.gguf": SMALL, "large.gguf": LARGE}) as server,
-        local_models(tmp_path, CATALOGUE, model_hub=server.url, llama_server=str(program)) as lab,
-        _router(lab, tmp_path) as router,
-    ):
+    async with _lab_and_router(tmp_path, "--gate", str(gate)) as (lab, router):
         await _installed(lab, "small", "large")
         first = asyncio.ensure_future(_reply(router, "local/small"))
         await until(lambda: lab.models.running == "small")
@@ -199,12 +174,7 @@ async def test_a_stopped_request_leaves_the_queue(tmp_path: Path) -> None:
 
 
 async def test_a_model_that_does_not_fit_is_refused_with_the_numbers(tmp_path: Path) -> None:
-    program = stand_in_program(tmp_path / "bin")
-    async with (
-        hub({"small.gguf": SMALL}) as server,
-        local_models(tmp_path, CATALOGUE, model_hub=server.url, llama_server=str(program)) as lab,
-        _router(lab, tmp_path) as router,
-    ):
+    async with _lab_and_router(tmp_path) as (lab, router):
         await _installed(lab, "small")
         lab.machine = Machine(100_000_000, 4, has_gpu=False)
         assert not (await lab.state("small")).fits
