@@ -1,5 +1,6 @@
 """Finds GGUF files of other programs and of the person's folder. They are used in place, and never changed."""
 
+import os
 import re
 import sys
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from errand.engine.local_models.gguf import GgufFacts, NotGguf, read_facts
 from errand.protocol.local_models import LocalModelSource
 
 _MAX_FILES = 200
+_MAX_FOLDERS = 2_000
 _MAX_MANIFEST_BYTES = 100_000
 _MODEL_LAYER = "application/vnd.ollama.image.model"
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9._-]+")
@@ -86,25 +88,27 @@ def _candidates(home: Path, own_folder: str) -> Iterator[tuple[LocalModelSource,
 
 
 def _gguf_files(folder: Path) -> Iterator[Path]:
-    try:
-        files = sorted(path for path in folder.rglob("*.gguf") if path.is_file())
-    except OSError:
-        return
-    for path in files:
+    for path in _files(folder):
         is_first = _FIRST_PART.search(path.stem) is not None
-        if not _PROJECTOR.search(path.name) and (is_first or not _LATER_PART.search(path.stem)):
+        is_later = not is_first and _LATER_PART.search(path.stem) is not None
+        if path.suffix == ".gguf" and not _PROJECTOR.search(path.name) and not is_later and path.is_file():
             yield path
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """Yield the files below a folder in order; a person may have named one with all that they have."""
+    for count, (parent, folders, names) in enumerate(os.walk(folder)):
+        if count == _MAX_FOLDERS:
+            return
+        folders.sort()
+        yield from (Path(parent, name) for name in sorted(names))
 
 
 def _ollama_files(folder: Path) -> Iterator[tuple[LocalModelSource, str, Path]]:
     """Yield the models of Ollama: its manifests name the blobs."""
-    try:
-        manifests = sorted(path for path in (folder / "manifests").rglob("*") if path.is_file())
-    except OSError:
-        return
-    for path in manifests:
+    for path in _files(folder / "manifests"):
         with suppress(OSError, msgspec.MsgspecError):
-            if path.stat().st_size > _MAX_MANIFEST_BYTES:
+            if not path.is_file() or path.stat().st_size > _MAX_MANIFEST_BYTES:
                 continue
             manifest = msgspec.json.decode(path.read_bytes(), type=_Manifest)
             digest = next(layer.digest for layer in manifest.layers if layer.media_type == _MODEL_LAYER)

@@ -5,6 +5,7 @@ import platform
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 _CGROUP = Path("/sys/fs/cgroup")
@@ -57,8 +58,12 @@ def _container_limit() -> int | None:
     return None
 
 
+@cache
 def _has_gpu() -> bool:
-    """Return True for a graphics card that a build of llama.cpp can use, with its driver."""
+    """Return True for a graphics card that a build of llama.cpp can use, with its driver.
+
+    It is looked for once: to find a library, Python starts other programs.
+    """
     if sys.platform == "darwin":
         return platform.machine() == "arm64"
     if Path("/dev/nvidiactl").exists():

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from errand.engine.core.ids import new_id
+from errand.engine.core.outgoing import UnusableRoute
 from errand.engine.models.servers.local_servers import LocalModelFailed
 from errand.engine.sandbox.launch import prepare_launch
 from errand.engine.tools.processes import marks, spawn
@@ -126,6 +127,8 @@ async def _until_loaded(
                 if is_loaded:
                     return
                 await asyncio.wait((child.exit,), timeout=_LOOK_EVERY_S)
+    except UnusableRoute as error:
+        raise LocalModelFailed(str(error), "Then try again.") from error
     except TimeoutError as error:
         raise LocalModelFailed(
             f"{options.name} was not loaded within {_START_LIMIT_S / 60:g} minutes.",
@@ -137,10 +140,11 @@ async def _is_loaded(base_url: str, pool: "HttpPool") -> bool:
     """Return True once the server answers; it answers 503 while it loads the model."""
     import aiohttp
 
+    session = pool.session
     with suppress(aiohttp.ClientError, OSError, TimeoutError):
         async with (
             asyncio.timeout(_LOOK_TIMEOUT_S),
-            pool.session.get(f"{base_url}/health", allow_redirects=False) as response,
+            session.get(f"{base_url}/health", allow_redirects=False) as response,
         ):
             return response.status == 200
     return False
