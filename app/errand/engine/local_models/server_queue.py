@@ -36,6 +36,7 @@ class ServerQueue:
         self._unused = asyncio.Event()
         self._unused.set()
         self._idle: asyncio.TimerHandle | None = None
+        self._idle_end: asyncio.Task[None] | None = None
         self._ending: asyncio.Task[None] | None = None
         self._preparing: asyncio.Task[None] | None = None
         self._starting = ""
@@ -108,8 +109,8 @@ class ServerQueue:
             self._preparing.cancel()
             await asyncio.wait((self._preparing,))
         await self._end()
-        if self._ending is not None:
-            await asyncio.wait((self._ending,))
+        if unfinished := [task for task in (self._idle_end, self._ending) if task is not None]:
+            await asyncio.wait(unfinished)
 
     async def _ready(self, name: str) -> RunningServer:
         if self.running == name:
@@ -141,11 +142,14 @@ class ServerQueue:
         self._begin_idle(_MIN_PREPARED_S)
 
     async def _end(self) -> None:
+        """End the server. It ends also if the request that needs the memory is cancelled meanwhile."""
         self._stop_idle()
         server, self._server = self._server, None
         if server is not None:
-            await server.end()
-            self._changed(server.options.name)
+            name = server.options.name
+            self._ending = asyncio.get_running_loop().create_task(server.end(), name=f"end of {name}")
+            self._ending.add_done_callback(lambda _: self._changed(name))
+            await asyncio.shield(self._ending)
 
     def _begin_idle(self, min_s: float = 0.0) -> None:
         self._stop_idle()
@@ -155,7 +159,7 @@ class ServerQueue:
     def _end_idle(self) -> None:
         self._idle = None
         if not self._turn.locked():
-            self._ending = asyncio.get_running_loop().create_task(self._end_unused(), name="end of an idle model")
+            self._idle_end = asyncio.get_running_loop().create_task(self._end_unused(), name="end of an idle model")
 
     async def _end_unused(self) -> None:
         async with self._turn:
