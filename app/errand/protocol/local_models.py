@@ -48,20 +48,18 @@ class LocalServerProgram(Wire, frozen=True, kw_only=True):
     """
 
     path: str = ""
-    version: str = ""
     size_bytes: int = 0
     available: bool = True
 
 
 class LocalModelListResult(Wire, frozen=True, kw_only=True):
-    """`memory_bytes` can be used now, `disk_bytes` are free in `folder`, where downloads go. `hub` is their address."""
+    """`memory_bytes` can be used now, `disk_bytes` are free in `folder`, where downloads go."""
 
     models: tuple[LocalModel, ...]
     program: LocalServerProgram
     memory_bytes: int
     disk_bytes: int
     folder: str
-    hub: str
 
 
 class LocalModelParams(Wire, frozen=True, kw_only=True):

@@ -16,7 +16,7 @@ from errand.engine.local_models.catalogue import CATALOGUE, CatalogueModel
 from errand.engine.local_models.found_files import FoundFile, find_files
 from errand.engine.local_models.machine import Machine, this_machine
 from errand.engine.local_models.server_process import RunningServer, ServerOptions, start_server
-from errand.engine.local_models.server_program import RELEASE, ServerProgram, archive_for
+from errand.engine.local_models.server_program import ServerProgram, archive_for
 from errand.engine.local_models.server_queue import ServerQueue
 from errand.engine.models.catalog import model_facts
 from errand.engine.models.servers.local_servers import LocalModelFailed
@@ -171,19 +171,16 @@ class LocalModels:
         disk_bytes = await asyncio.to_thread(_free_bytes, self._folder)
         # No waiting from here on: an event that came in between would be newer than this answer.
         named, program = self._settings().llama_server, self._program_path
-        is_ours = program is not None and program.is_relative_to(self._folder)
         return LocalModelListResult(
             models=tuple(self._describe(entry) for entry in self._entries.values()),
             program=LocalServerProgram(
                 path=str(program or named),
-                version=RELEASE if is_ours or program is None else "",
                 size_bytes=0 if program is not None else self._program.missing_bytes(),
                 available=program is not None or (self._program.archive is not None and not named),
             ),
             memory_bytes=self._machine.memory_bytes,
             disk_bytes=disk_bytes,
             folder=str(self._folder),
-            hub=self._settings().model_hub,
         )
 
     async def install(self, model_id: str) -> None:
