@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from errand.engine.local_models.entries import look_for_models
 from errand.engine.local_models.found_files import find_files
 from errand.engine.local_models.gguf import NotGguf, read_facts
 from tests.support.local_models import gguf
@@ -43,6 +44,14 @@ def test_models_of_other_programs_are_found(tmp_path: Path) -> None:
     assert files["qwen-0.5b"].path == blob
     assert files["qwen-0.5b"].facts.context_tokens == 4_096
     assert files["big"].size_bytes == len(gguf()) + 150
+
+
+def test_a_file_of_few_bytes_is_a_small_model(tmp_path: Path) -> None:
+    file = _put(tmp_path / "mine/Small.gguf", gguf())
+    models = look_for_models((), tmp_path / "models", tmp_path / "home", str(file.parent))
+    (entry,) = models.entries.values()
+    assert models.installed == {entry.name}
+    assert entry.parameters is not None and entry.parameters < 0.1
 
 
 def test_the_memory_of_a_token_is_read_from_the_file(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from errand.engine.core.errors import Conflict, InvalidParams, NotFound
 from errand.engine.core.settings import SettingValues
 from errand.engine.download import Downloader, DownloadFailed, RemoteFile, received_bytes
 from errand.engine.local_models.catalogue import CATALOGUE, CatalogueModel
-from errand.engine.local_models.found_files import FoundFile, find_files
+from errand.engine.local_models.entries import ModelEntry, ModelsHere, look_for_models, recommended_model
 from errand.engine.local_models.machine import Machine, this_machine
 from errand.engine.local_models.server_process import RunningServer, ServerOptions, start_server
 from errand.engine.local_models.server_program import ServerProgram, archive_for
@@ -21,50 +21,20 @@ from errand.engine.local_models.server_queue import ServerQueue
 from errand.engine.models.catalog import model_facts
 from errand.engine.models.servers.local_servers import LocalModelFailed
 from errand.engine.models.servers.served_models import ServedModel, ServerAddress, ServerStatus
-from errand.protocol.local_models import LocalModel, LocalModelListResult, LocalModelState, LocalServerProgram
+from errand.protocol.local_models import LocalModel, LocalModelListResult, LocalServerProgram
 from errand.system.paths import Paths
 
 if TYPE_CHECKING:
     from errand.engine.models.http_pool import HttpPool
 
 _PROVIDER = "local/"
-# Sizes of the context that are tried, largest first; a larger one only costs memory that others may need.
-_CONTEXTS = (32_768, 16_384, 8_192, 4_096)
-# What the server takes beside the weights and the cache of keys and values: for itself, and for weights in the order
-# that the processor reads fastest. Measured with 0.5 and 1.5 billion parameters: 0.1 and 0.7 GB.
-_SERVER_BYTES = 300_000_000
-_REORDERED_SHARE = 0.3
 # Of a limit on what it may allocate, above what it should take.
 _LIMIT_MARGIN_BYTES = 1_000_000_000
-_MIN_PROMPT_TOKENS_PER_S = 15.0
 _SECONDS_PER_MINUTE = 60
 _OTHER_WAY = (
     "give the address of a mirror in the setting model_hub, or put a GGUF file into the folder of the setting "
     "local_models_folder"
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Entry:
-    """A model of the catalogue, or in a file of somebody else. `path` is the file, which may not be there yet.
-
-    `active_share` of the weights is read for each token.
-    """
-
-    name: str
-    path: Path
-    size_bytes: int
-    cache_bytes: int
-    context_tokens: int
-    active_share: float = 1.0
-    calls_tools: bool = True
-    parameters: float | None = None
-    catalogue: CatalogueModel | None = None
-    found_file: FoundFile | None = None
-
-    def memory_bytes(self, context_tokens: int) -> int:
-        weights_bytes = round(self.size_bytes * (1 + _REORDERED_SHARE))
-        return weights_bytes + self.cache_bytes * context_tokens + _SERVER_BYTES
 
 
 @dataclass(slots=True)
@@ -107,11 +77,13 @@ class LocalModels:
         self._pool: HttpPool | None = None
         self._downloader = Downloader(self._connections)
         self._program = ServerProgram(self._folder / "server", self._downloader, archive_for(has_gpu=False))
-        self._entries: dict[str, _Entry] = {}
+        self._entries: dict[str, ModelEntry] = {}
         self._installed: frozenset[str] = frozenset()
         self._downloads: dict[str, _Download] = {}
         self._speeds: dict[str, float] = {}
-        self._queue = ServerQueue(self._start, self._idle_s, self._changed)
+        self._queue = ServerQueue(
+            self._start, lambda: settings().local_model_idle_minutes * _SECONDS_PER_MINUTE, self._changed
+        )
 
     @property
     def running(self) -> str:
@@ -224,7 +196,7 @@ class LocalModels:
             await self._refresh()
         self._changed(entry.name)
 
-    async def _entry(self, model_id: str) -> _Entry:
+    async def _entry(self, model_id: str) -> ModelEntry:
         name = model_id.removeprefix(_PROVIDER)
         await self._refresh()
         if name not in self._entries:
@@ -233,12 +205,13 @@ class LocalModels:
 
     async def _refresh(self) -> None:
         """Look at the disk and the memory again."""
-        self._machine, self._entries, self._installed, self._program_path = await asyncio.to_thread(self._inspect)
+        self._machine, models, self._program_path = await asyncio.to_thread(self._inspect)
+        self._entries, self._installed = models.entries, models.installed
         self._program.archive = archive_for(self._machine.has_gpu)
         served = (self._served(self._entries[name]) for name in self._installed)
         model_facts.register_served({f"{_PROVIDER}{model.name}": model.facts(model_facts.FREE) for model in served})
 
-    def _served(self, entry: _Entry) -> ServedModel:
+    def _served(self, entry: ModelEntry) -> ServedModel:
         return ServedModel(
             entry.name,
             server="llama_cpp",
@@ -249,43 +222,16 @@ class LocalModels:
             parameters=entry.parameters,
         )
 
-    def _inspect(self) -> "tuple[Machine, dict[str, _Entry], frozenset[str], Path | None]":
-        """Return the machine, all models by name, the names of those that are here, and the program that runs them.
+    def _inspect(self) -> "tuple[Machine, ModelsHere, Path | None]":
+        """Return the machine, the models, and the program that runs them.
 
         Reads the file system: call it in a thread.
         """
         values = self._settings()
-        entries = {model.name: self._catalogue_entry(model) for model in self._catalogue}
-        installed = {name for name, entry in entries.items() if _is_there(entry.path, entry.size_bytes)}
-        for found_file in find_files(self._home, values.local_models_folder):
-            name = found_file.name
-            if name in entries:  # the same file may be somewhere else, too
-                name = f"{name}-{found_file.source.replace('_', '-')}"
-            entries[name] = _Entry(
-                name=name,
-                path=found_file.path,
-                size_bytes=found_file.size_bytes,
-                cache_bytes=found_file.facts.cache_bytes,
-                context_tokens=found_file.facts.context_tokens,
-                calls_tools=found_file.facts.calls_tools,
-                found_file=found_file,
-            )
-            installed.add(name)
-        return self._look_at_machine(), entries, frozenset(installed), self._program.find(values.llama_server)
+        models = look_for_models(self._catalogue, self._folder / "models", self._home, values.local_models_folder)
+        return self._look_at_machine(), models, self._program.find(values.llama_server)
 
-    def _catalogue_entry(self, model: CatalogueModel) -> _Entry:
-        return _Entry(
-            name=model.name,
-            path=self._folder / "models" / model.name / model.file,
-            size_bytes=model.size_bytes,
-            cache_bytes=model.cache_bytes,
-            context_tokens=model.context_tokens,
-            active_share=model.active_parameters / model.parameters,
-            parameters=model.parameters,
-            catalogue=model,
-        )
-
-    async def _install(self, entry: _Entry, download: _Download) -> None:
+    async def _install(self, entry: ModelEntry, download: _Download) -> None:
         try:
             await self._fetch(entry, download)
             self._downloads.pop(entry.name, None)
@@ -297,7 +243,7 @@ class LocalModels:
         await self._refresh()
         self._changed(entry.name)
 
-    async def _fetch(self, entry: _Entry, download: _Download) -> None:
+    async def _fetch(self, entry: ModelEntry, download: _Download) -> None:
         """Download what is missing: the program that runs it, then the model. Raises `DownloadFailed`."""
         values = self._settings()
         await self._program.install(values.llama_server, values.llama_cpp_downloads, lambda received: None)
@@ -355,37 +301,25 @@ class LocalModels:
         )
         return await start_server(program, options, self._connections())
 
-    def _context_of(self, entry: _Entry) -> int:
+    def _context_of(self, entry: ModelEntry) -> int:
         """Return the context that the model has or gets: what the person set, else the largest that fits."""
         if entry.name == self._queue.running:
             return self._queue.context_tokens
-        trained = entry.context_tokens or _CONTEXTS[0]
         if chosen := self._settings().local_model_context:
-            return min(chosen, trained)
-        fitting = (size for size in _CONTEXTS if entry.memory_bytes(size) <= self._machine.memory_bytes)
-        return min(trained, next(fitting, _CONTEXTS[-1]))
+            return min(chosen, entry.max_context)
+        return entry.largest_context(self._machine.memory_bytes)
 
-    def _fits(self, entry: _Entry) -> bool:
-        smallest = min(entry.context_tokens or _CONTEXTS[-1], _CONTEXTS[-1])
-        return entry.name == self._queue.running or entry.memory_bytes(smallest) <= self._machine.memory_bytes
+    def _fits(self, entry: ModelEntry) -> bool:
+        return entry.name == self._queue.running or entry.fits(self._machine.memory_bytes)
 
-    def _recommended(self) -> str:
-        """Return the best model of the catalogue that fits and reads a prompt fast enough here; empty for none."""
-        fitting = [
-            model.name
-            for model in self._catalogue
-            if self._fits(self._catalogue_entry(model))
-            and self._machine.prompt_tokens_per_second(model.active_parameters) >= _MIN_PROMPT_TOKENS_PER_S
-        ]
-        return fitting[-1] if fitting else ""
-
-    def _describe(self, entry: _Entry) -> LocalModel:
+    def _describe(self, entry: ModelEntry) -> LocalModel:
         download = self._downloads.get(entry.name)
         context_tokens = self._context_of(entry)
         measured = self._speeds.get(entry.name, 0.0)
         estimated = self._machine.tokens_per_second(entry.size_bytes * entry.active_share)
         model, found_file = entry.catalogue, entry.found_file
-        state = self._state(entry, download)
+        is_ready = entry.name in self._installed and self._program_path is not None
+        state = download.state if download is not None else "installed" if is_ready else "available"
         received = entry.size_bytes if entry.name in self._installed else received_bytes(entry.path)
         return LocalModel(
             id=f"{_PROVIDER}{entry.name}",
@@ -402,16 +336,11 @@ class LocalModels:
             problem=download.problem if download is not None else "",
             advice=download.advice if download is not None else "",
             fits=self._fits(entry),
-            recommended=model is not None and entry.name == self._recommended(),
+            recommended=entry.name == recommended_model(self._entries.values(), self._machine, self.running),
             running=entry.name == self._queue.running,
             tokens_per_second=round(measured or estimated, 1),
             measured=bool(measured),
         )
-
-    def _state(self, entry: _Entry, download: _Download | None) -> LocalModelState:
-        if download is not None:
-            return download.state
-        return "installed" if entry.name in self._installed and self._program_path is not None else "available"
 
     def _changed(self, name: str) -> None:
         if (entry := self._entries.get(name)) is not None:
@@ -423,16 +352,6 @@ class LocalModels:
         if self._pool is None:
             self._pool = HttpPool(lambda: self._settings().ca_file)
         return self._pool
-
-    def _idle_s(self) -> float:
-        return self._settings().local_model_idle_minutes * _SECONDS_PER_MINUTE
-
-
-def _is_there(path: Path, size_bytes: int) -> bool:
-    try:
-        return path.stat().st_size == size_bytes
-    except OSError:
-        return False
 
 
 def _free_bytes(folder: Path) -> int:
