@@ -211,6 +211,18 @@ async def test_what_is_pruned_stays_findable_by_its_words_and_the_audit_says_so(
             await memory.prune(MemoryPruneParams(), "the window")
 
 
+async def test_numbers_that_say_all_is_indexed_are_complete(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(answer=lambda request: Reply(text="Noted."))) as engine:
+        await said(engine, "The kettle leaks")
+        await remembered(engine)
+        entries = (await engine.services.memory.stats()).entries
+        for _ in range(20):
+            await engine.services.memory.rebuild("the window")
+            while (stats := await engine.services.memory.stats()).to_index:
+                pass
+            assert stats.entries == entries
+
+
 async def test_rebuilding_makes_the_same_again_and_never_stops_halfway(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(answer=lambda request: Reply(text="Noted."))) as engine:
         for number in range(8):

@@ -92,12 +92,14 @@ class Memory:
             self._warming = self._background.start(self.reader.warm_up(), "loading of the embedding model")
 
     async def stats(self) -> MemoryStatsResult:
+        """Return the numbers; with nothing left to index they are complete, as clients look again until then."""
+        to_index = await self._indexer.to_index()  # also before the count: entries may come after that
         counts = await self._index.run(vector_states.counts)
         sizes = await asyncio.to_thread(_sizes, self._paths.memory)
         return MemoryStatsResult(
             entries=sum(counts.values()),
             vectors=counts.get("made", 0),
-            to_index=await self._indexer.to_index(),
+            to_index=max(to_index, await self._indexer.to_index()),
             to_embed=counts.get("wanted", 0),
             pruned=counts.get("pruned", 0),
             index_bytes=sizes[0],
