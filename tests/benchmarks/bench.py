@@ -52,10 +52,14 @@ class ModelProcess:
 
 @contextmanager
 def model(
-    steps: int, command: str = "echo step", calls: Sequence[tuple[str, Mapping[str, JsonValue]]] = (), tokens: int = 0
+    steps: int, command: str = "", calls: Sequence[tuple[str, Mapping[str, JsonValue]]] = (), tokens: int = 0
 ) -> Generator[ModelProcess]:
-    """Replies with the calls, or with the command as often as there are `steps`, after as many `tokens` of text."""
-    encoded_calls = msgspec.json.encode(calls or [("shell", {"command": command})] * steps).decode()
+    """Replies with the calls, or with as many commands as there are `steps`, after as many `tokens` of text.
+
+    The commands differ: a task that makes the same call again and again is ended.
+    """
+    commands = [("shell", {"command": command or f"echo step {number}"}) for number in range(steps)]
+    encoded_calls = msgspec.json.encode(calls or commands).decode()
     arguments = [sys.executable, "-m", "tests.benchmarks.model", encoded_calls, str(tokens)]
     with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         try:

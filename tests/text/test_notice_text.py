@@ -144,10 +144,10 @@ SENTENCES: tuple[tuple[NoticeData, str], ...] = (
         LimitReached(limit="turns", value=5, ended=PROCESSES[:1]),
         "The limit of 5 turns is reached. Terminated: sleep 60 (pid 7).",
     ),
-    (TaskStuck(count=10, call="code {}"), "The agent made an invalid call 10 times in a row: code {}"),
+    (TaskStuck(count=10, call="code {}"), "The agent made the same call 10 times with the same result: code {}"),
     (
         TaskStuck(count=10, call="shel {}", others=("cod {}",)),
-        "The agent made invalid calls 10 times in turn: shel {}; cod {}",
+        "The agent made the same calls 10 times with the same results: shel {}; cod {}",
     ),
     (TaskFailed(text="The model refused the key.", cause="reply"), "The model refused the key."),
     (TaskFailed(text="no key", cause="reply", ended=PROCESSES[:1]), "no key Terminated: sleep 60 (pid 7)."),
@@ -168,11 +168,11 @@ SENTENCES: tuple[tuple[NoticeData, str], ...] = (
     (LimitsNear(shares=SHARES[:1], asks=True), "Used 8 of 10 turns. The task asks you at the limit."),
     (
         RepeatedCall(count=3, call='shell {"command":"ls"}'),
-        'The same call was made 3 times in a row: shell {"command":"ls"}',
+        'The same call was made 3 times with the same result: shell {"command":"ls"}',
     ),
     (
         RepeatedCall(count=3, call="shell {}", others=("code {}",)),
-        "The same calls were made 3 times in turn: shell {}; code {}",
+        "The same calls were made 3 times with the same results: shell {}; code {}",
     ),
     (
         ContextNearlyFull(share=0.7),

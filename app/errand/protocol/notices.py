@@ -56,9 +56,9 @@ class LimitReached(Wire, frozen=True, kw_only=True, omit_defaults=True, tag="lim
 
 
 class TaskStuck(Wire, frozen=True, kw_only=True, omit_defaults=True, tag="taskStuck"):
-    """The task ended because it tried `count` times in a row to make the same invalid call.
+    """The task ended because it made the same call `count` times, with the same result, and nobody could be asked.
 
-    If there are `others`, it tried that many times to make `call` and then these.
+    `others` are the calls that came between, which were the same too.
     """
 
     count: int
@@ -111,7 +111,7 @@ class LimitsNear(Wire, frozen=True, kw_only=True, omit_defaults=True, tag="limit
 
 
 class RepeatedCall(Wire, frozen=True, kw_only=True, omit_defaults=True, tag="repeatedCall"):
-    """The same call, or `call` and then the `others`, was made `count` times in a row."""
+    """The same call was made `count` times with the same result; `others` are the calls that came between."""
 
     count: int
     call: str

@@ -81,9 +81,11 @@ def data_text(data: NoticeData) -> str:
             )
             return text.format(used=used)
         case RepeatedCall(count=count, call=call, others=()):
-            return tr("The same call was made {count} times in a row: {call}").format(count=count, call=call)
+            return tr("The same call was made {count} times with the same result: {call}").format(
+                count=count, call=call
+            )
         case RepeatedCall(count=count, call=call, others=others):
-            text = tr("The same calls were made {count} times in turn: {calls}")
+            text = tr("The same calls were made {count} times with the same results: {calls}")
             return text.format(count=count, calls="; ".join((call, *others)))
         case ContextNearlyFull() | ContextTruncated() | NoSummary():
             return _context_text(data)
@@ -124,9 +126,11 @@ def _end_text(data: TaskEndNotice) -> str:
         case LimitReached(limit=limit, value=value):
             return limit_text(limit, value)
         case TaskStuck(count=count, call=call, others=()):
-            return tr("The agent made an invalid call {count} times in a row: {call}").format(count=count, call=call)
+            return tr("The agent made the same call {count} times with the same result: {call}").format(
+                count=count, call=call
+            )
         case TaskStuck(count=count, call=call, others=others):
-            text = tr("The agent made invalid calls {count} times in turn: {calls}")
+            text = tr("The agent made the same calls {count} times with the same results: {calls}")
             return text.format(count=count, calls="; ".join((call, *others)))
         case TaskFailed(text=text, cause="internal"):
             return tr("The task failed: {error}").format(error=text)

@@ -40,7 +40,7 @@ def ended(reason: TaskStopReason, error: str | None = None) -> Task:
         (
             ended("iteration_limit"),
             NoticeBlock(kind="limit", data=TaskStuck(count=10, call="code {}")),
-            ("The agent made an invalid call 10 times in a row: code {}",),
+            ("The agent made the same call 10 times with the same result: code {}",),
         ),
         (ended("error", "no key"), NoticeBlock(kind="error", data=TaskFailed(text="no key", cause="reply")), ()),
         (

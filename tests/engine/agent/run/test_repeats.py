@@ -1,4 +1,4 @@
-"""Repeated identical calls, and calls that take turns: a notice first, then a question."""
+"""Calls with the same results again and again: a notice first, then a question, or the end if nobody can be asked."""
 
 import asyncio
 from pathlib import Path
@@ -13,10 +13,10 @@ from tests.support.engine_parts import EngineParts, crash, engine_parts
 from tests.support.model_replies import DONE, results, shell
 from tests.support.model_server import Call, ModelServer, Reply
 
-_TOLD = "three times in a row"
+_TOLD = "this same call three times"
 _SAME = Reply(calls=(Call("send_update", {"message": "still waiting"}),))
-_IN_TURN = "in turn three times"
-_OTHER = Reply(calls=(Call("send_update", {"message": "something else"}),))
+_IN_TURN = "these same calls in turn three times"
+_OTHER = Reply(calls=(Call("shell", {"command": "echo new"}),))
 
 
 def _warnings(nodes: list[Node]) -> list[str]:
@@ -38,7 +38,9 @@ async def test_third_equal_call_is_reported_to_the_user_and_with_its_result_to_t
         await engine.watcher.end((await engine.start()).id)
         nodes = engine.watcher.nodes()
         assert _told(nodes) == [False, False, True, False]
-        assert _warnings(nodes) == ['The same call was made 3 times in a row: shell {"command":"echo same"}']
+        assert _warnings(nodes) == [
+            'The same call was made 3 times with the same result: shell {"command":"echo same"}'
+        ]
         roles = [node.role for node in nodes[-4:]]
         assert roles == ["tool_result", "system", "assistant", "tool_result"]
         assert _TOLD in str(server.requests[3].messages[-1]["content"])
@@ -54,8 +56,8 @@ async def test_argument_order_does_not_make_a_call_different(tmp_path: Path) -> 
         assert len(_warnings(engine.watcher.nodes())) == 1
 
 
-async def test_different_call_resets_the_repeat_count(tmp_path: Path) -> None:
-    async with engine_parts(tmp_path, ModelServer(turns=[_SAME, _SAME, _OTHER, _SAME, _SAME, DONE])) as engine:
+async def test_new_result_of_another_call_resets_the_repeat_count(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(turns=[_SAME, _SAME, _OTHER, _SAME, DONE])) as engine:
         await engine.watcher.end((await engine.start()).id)
         assert _warnings(engine.watcher.nodes()) == []
 
@@ -90,7 +92,7 @@ async def test_user_is_asked_before_the_fifth_equal_call(tmp_path: Path, allow: 
         started = await engine.start(approve="ask")
         ask = await engine.watcher.ask(started.id)
         assert (ask.kind, ask.choices) == ("limit", ("Go on", "Stop here"))
-        assert ask.text.startswith("It is about to make the same call for the 5th time in a row: send_update")
+        assert ask.text.startswith("It is about to make the same call for the 5th time: send_update")
         assert engine.watcher.tasks(started.id)[-1].progress.step_count == 5
         await _answer(engine, ask, allow=allow)
         assert (await engine.watcher.end(started.id)).activity.status == status
@@ -101,7 +103,7 @@ async def test_user_is_asked_after_the_fifth_equal_invalid_call(tmp_path: Path, 
     async with engine_parts(tmp_path, ModelServer(turns=[Reply(calls=(call,))] * 8)) as engine:
         started = await engine.start(approve="ask")
         ask = await engine.watcher.ask(started.id)
-        assert ask.text.startswith("It has tried to make the same call, which cannot be made, for the 5th time")
+        assert ask.text.startswith("It has tried to make the same call for the 5th time")
         assert len(_warnings(engine.watcher.nodes())) == 1
         await _answer(engine, ask, allow=False)
         ended = await engine.watcher.end(started.id)
@@ -116,10 +118,73 @@ async def test_repeated_call_asks_an_attending_user_even_if_everything_is_allowe
         assert (task.outcome.stop_reason, task.progress.step_count) == ("manual_stop", 5)
 
 
-async def test_repeating_unattended_task_ends_at_its_limits(tmp_path: Path) -> None:
-    async with engine_parts(tmp_path, ModelServer(turns=[_SAME] * 14)) as engine:
+def _end(nodes: list[Node]) -> str:
+    (end,) = [block for block in nodes[-1].blocks if isinstance(block, NoticeBlock)]
+    return notice_text(end)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [Call("shell", {"command": "echo same"}), Call("send_update", {"message": "here"}), Call("no_such_tool", {"a": 1})],
+)
+async def test_unattended_task_ends_after_the_fifth_equal_result(tmp_path: Path, call: Call) -> None:
+    async with engine_parts(tmp_path, ModelServer(turns=[Reply(calls=(call,))] * 14)) as engine:
         task = await engine.watcher.end((await engine.start(max_turns=12)).id)
-        assert (task.outcome.stop_reason, task.progress.step_count) == ("iteration_limit", 12)
+        assert (task.activity.status, task.outcome.stop_reason) == ("cancelled", "iteration_limit")
+        assert task.progress.step_count == 5
+        text = _end(engine.watcher.nodes())
+        assert text.startswith(f"The agent made the same call 5 times with the same result: {call.tool}")
+
+
+async def test_question_with_the_same_answer_is_a_repetition_too(tmp_path: Path) -> None:
+    question = Reply(calls=(Call("ask_user", {"question": "And now?"}),))
+    async with engine_parts(tmp_path, ModelServer(turns=[question] * 8)) as engine:
+        started = await engine.start()
+        for _ in range(5):
+            ask = await engine.watcher.ask(started.id)
+            await engine.services.asks.answer(AskAnswerParams(ask_id=ask.id, text="Nobody is here."), "me")
+        assert (await engine.watcher.end(started.id)).outcome.stop_reason == "iteration_limit"
+
+
+async def test_loop_of_any_length_ends_in_its_fifth_round(tmp_path: Path) -> None:
+    turns = _cycle("echo a", "echo b", "echo c", "echo d", "false", rounds=6)
+    async with engine_parts(tmp_path, ModelServer(turns=turns)) as engine:
+        task = await engine.watcher.end((await engine.start()).id)
+        assert (task.outcome.stop_reason, task.progress.step_count) == ("iteration_limit", 21)
+        calls = "; ".join(f'shell {{"command":"{command}"}}' for command in ("echo a", "echo c", "echo d", "false"))
+        assert _end(engine.watcher.nodes()) == f"The agent made the same calls 5 times with the same results: {calls}"
+
+
+async def test_same_calls_in_any_order_are_a_loop(tmp_path: Path) -> None:
+    commands = ["echo a", "echo b", "echo b", "echo a", "true", "echo a", "echo b", "echo a", "true", "echo a", "pwd"]
+    async with engine_parts(tmp_path, ModelServer(turns=[*map(shell, commands), DONE])) as engine:
+        task = await engine.watcher.end((await engine.start()).id)
+        assert task.activity.status == "completed"  # `true` and `pwd` were new
+        assert [_IN_TURN in result.text for result in results(engine.watcher.nodes())].index(True) == 7
+
+
+async def test_test_that_fails_alike_after_each_change_is_no_repetition(tmp_path: Path) -> None:
+    turns = [shell(command) for number in range(8) for command in (f"echo {number} > file; cat file", "exit 3")]
+    async with engine_parts(tmp_path, ModelServer(turns=[*turns, DONE])) as engine:
+        ended = await engine.watcher.end((await engine.start()).id)
+        assert (ended.activity.status, _warnings(engine.watcher.nodes())) == ("completed", [])
+
+
+async def test_times_in_results_do_not_make_them_different(tmp_path: Path) -> None:
+    turns = [shell('echo "2 passed in 0.0$(wc -l < log)s"; echo >> log')] * 8
+    async with engine_parts(tmp_path, ModelServer(turns=turns)) as engine:
+        started = await engine.start()
+        (Path(started.request.workspace) / "log").write_text("")
+        assert (await engine.watcher.end(started.id)).progress.step_count == 5
+
+
+async def test_waits_are_not_repetitions(tmp_path: Path) -> None:
+    look = Reply(calls=(Call("shell", {"action": "list"}),))
+    async with engine_parts(
+        tmp_path, ModelServer(turns=[*[look] * 7, *[shell("sleep 2; echo same")] * 3, DONE])
+    ) as engine:
+        ended = await engine.watcher.end((await engine.start()).id)
+        assert (ended.activity.status, _warnings(engine.watcher.nodes())) == ("completed", [])
 
 
 async def test_truncated_calls_are_equal_whatever_is_left_of_them(tmp_path: Path) -> None:
@@ -132,13 +197,12 @@ async def test_truncated_calls_are_equal_whatever_is_left_of_them(tmp_path: Path
         assert (task.activity.status, task.outcome.stop_reason, task.progress.step_count) == (
             "cancelled",
             "iteration_limit",
-            10,
+            5,
         )
-        (end,) = engine.watcher.nodes()[-1].blocks
-        assert isinstance(end, NoticeBlock)
-        assert notice_text(end).startswith("The agent made an invalid call 10 times in a row: code (cut")
+        text = _end(engine.watcher.nodes())
+        assert text.startswith("The agent made the same call 5 times with the same result: code (cut")
         assert _warnings(engine.watcher.nodes()) == [
-            "The same call was made 3 times in a row: code (cut at the limit of the reply)"
+            "The same call was made 3 times with the same result: code (cut at the limit of the reply)"
         ]
 
 
@@ -168,9 +232,10 @@ async def test_calls_that_take_turns_are_reported_after_their_third_round(tmp_pa
     async with engine_parts(tmp_path, ModelServer(turns=[*_cycle("echo a", "echo b", rounds=4), DONE])) as engine:
         await engine.watcher.end((await engine.start()).id)
         nodes = engine.watcher.nodes()
-        assert [_IN_TURN in result.text for result in results(nodes)] == [False] * 5 + [True] + [False] * 3
+        assert [_IN_TURN in result.text for result in results(nodes)] == [False] * 4 + [True] + [False] * 4
         assert _warnings(nodes) == [
-            'The same calls were made 3 times in turn: shell {"command":"echo a"}; shell {"command":"echo b"}'
+            "The same calls were made 3 times with the same results: "
+            'shell {"command":"echo a"}; shell {"command":"echo b"}'
         ]
 
 
@@ -185,7 +250,7 @@ async def test_user_is_asked_before_the_fifth_round_of_calls_that_take_turns(
         started = await engine.start(attended=True)
         ask = await engine.watcher.ask(started.id)
         calls_text = "; then ".join(f'shell {{"command":"{command}"}}' for command in commands)
-        assert ask.text == f"It is about to make the same {calls} for the 5th time in a row: {calls_text}"
+        assert ask.text == f"It is about to make the same {calls} for the 5th time: {calls_text}"
         assert engine.watcher.tasks(started.id)[-1].progress.step_count == steps
         await _answer(engine, ask, allow=False)
         assert (await engine.watcher.end(started.id)).activity.status == "cancelled"
@@ -213,22 +278,10 @@ async def test_calls_that_take_turns_with_different_results_are_not_repetitions(
 
 
 async def test_different_call_resets_the_count_of_rounds(tmp_path: Path) -> None:
-    turns = [*_cycle("echo a", "echo b", rounds=2), _OTHER, *_cycle("echo a", "echo b", rounds=2), DONE]
+    turns = [*_cycle("echo a", "echo b", rounds=2), _OTHER, *_cycle("echo a", "echo b", rounds=1), DONE]
     async with engine_parts(tmp_path, ModelServer(turns=turns)) as engine:
         await engine.watcher.end((await engine.start()).id)
         assert _warnings(engine.watcher.nodes()) == []
-
-
-@pytest.mark.parametrize(("other", "steps"), [(Call("no_such_tool", {"b": 2}), 19), (_SAME.calls[0], 24)])
-async def test_unattended_task_ends_in_the_tenth_round_only_if_no_call_of_it_can_be_made(
-    tmp_path: Path, other: Call, steps: int
-) -> None:
-    turns = [Reply(calls=(Call("no_such_tool", {"a": 1}),)), Reply(calls=(other,))] * 13
-    async with engine_parts(tmp_path, ModelServer(turns=turns)) as engine:
-        task = await engine.watcher.end((await engine.start(max_turns=24)).id)
-        assert (task.outcome.stop_reason, task.progress.step_count) == ("iteration_limit", steps)
-        (end,) = [block for block in engine.watcher.nodes()[-1].blocks if isinstance(block, NoticeBlock)]
-        assert notice_text(end).startswith("The agent made invalid calls 10 times in turn") == (steps == 19)
 
 
 async def test_count_of_rounds_survives_a_restart(tmp_path: Path) -> None:

@@ -122,6 +122,30 @@ def test_a_call_that_was_made_twice_with_the_same_result_is_not_made_again() -> 
     assert "bash" in names_allowed(request_with(*twice[:2]))
 
 
+def test_a_call_with_the_result_of_an_earlier_one_is_not_made_again_whatever_came_between() -> None:
+    looked = (*step(1, "bash", "42", command="./run"), *step(2, "read", "text", path="a.txt"))
+    assert "bash" not in names_allowed(request_with(*looked, *step(3, "bash", "42", command="./run")))
+    assert "bash" in names_allowed(request_with(*looked, *step(3, "bash", "43", command="./run")))
+
+
+def test_after_three_repetitions_with_nothing_new_between_only_the_answer_is_left() -> None:
+    looked = (*step(1, "bash", "42", command="./run"), *step(2, "read", "text", path="a.txt"))
+    twice = (*looked, *step(3, "bash", "42", command="./run"), *step(4, "read", "text", path="a.txt"))
+    assert names_allowed(request_with(*twice)) > {"answer"}
+    failed = step(5, "edit", "not found", fails=True, path="a", old_string="x", new_string="y")
+    assert names_allowed(request_with(*twice, *failed, *step(6, "bash", "42", command="./run"))) == {"answer"}
+    changed = step(5, "edit", "Changed a", path="a", old_string="x", new_string="y")
+    assert names_allowed(request_with(*twice, *changed, *step(6, "bash", "42", command="./run"))) > {"answer"}
+
+
+def test_a_reply_is_possible_when_the_only_tool_has_failed_twice_in_the_same_way() -> None:
+    failed = (
+        *step(1, "read", "no file", fails=True, path="a"),
+        *step(2, "read", "no file", fails=True, path="a"),
+    )
+    assert names_allowed(request_with(*failed, tools=(READ, DONE))) == {"answer"}
+
+
 def test_a_person_is_asked_one_question_for_a_message() -> None:
     asked = step(1, "ask_user", "8047", question="Which?")
     assert "ask_user" not in names_allowed(request_with(*asked, *step(2, "read", "text", path="a.txt")))

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from errand.engine.core.messages import (
+    TASK_COMPLETE,
     AssistantMessage,
     ModelMessage,
     ToolCall,
@@ -17,6 +18,8 @@ from errand.protocol.base import JsonObject
 # The call that ends the work. It is `task_complete` to the task.
 ANSWER = "answer"
 _QUESTION = "ask_user"
+_ENDS = frozenset((ANSWER, TASK_COMPLETE))
+_MAX_REPETITIONS = 3
 # Failed calls after which the model may give up.
 _MAX_FAILURES = 3
 
@@ -38,25 +41,45 @@ class _Step:
 
 def schema_of_reply(tools: Sequence[ToolDefinition], messages: Sequence[ModelMessage]) -> JsonObject:
     """Return the schema of the reply to these messages: a call of one of the tools that `excluded_tools` leaves."""
-    excluded = excluded_tools(messages)
+    excluded = excluded_tools(tools, messages)
     return {"anyOf": [_call_schema(tool) for tool in tools if tool.name not in excluded]}
 
 
-def excluded_tools(messages: Sequence[ModelMessage]) -> frozenset[str]:
+def excluded_tools(tools: Sequence[ToolDefinition], messages: Sequence[ModelMessage]) -> frozenset[str]:
     """Return the tools that the next call must not be of, where a small model would give up or turn in circles.
 
-    One whose last two calls and results were the same; a second question to the person; and the answer while the last
-    call of some tool has failed, unless several have.
+    One whose last call had its result before in this work; a second question to the person; and the answer while the
+    last call of some tool has failed, unless several have. After three repetitions without a new result between them
+    only the answer is left.
     """
     steps = _steps_since_person(messages)
+    names = {tool.name for tool in tools}
+    if _repetitions(steps) >= _MAX_REPETITIONS and (ends := names & _ENDS):
+        return frozenset(names - ends)
     excluded = {_QUESTION} if any(step.call.name == _QUESTION for step in steps) else set[str]()
-    if len(steps) > 1 and steps[-1].is_same(steps[-2]):
+    if steps and _is_repeated(steps, len(steps) - 1):
         excluded.add(steps[-1].call.name)
     has_failed = {step.call.name: step.result.is_error for step in steps}  # the last call of each tool
     failures = sum(step.result.is_error for step in steps)
-    if any(has_failed.values()) and failures <= _MAX_FAILURES:
+    if any(has_failed.values()) and failures <= _MAX_FAILURES and names - excluded > {ANSWER}:
         excluded.add(ANSWER)
     return frozenset(excluded)
+
+
+def _repetitions(steps: Sequence[_Step]) -> int:
+    """Return how many of the last steps were the same as earlier ones, since one that succeeded and was not."""
+    count = 0
+    for at in range(len(steps) - 1, -1, -1):
+        if _is_repeated(steps, at):
+            count += 1
+        elif not steps[at].result.is_error:
+            break
+    return count
+
+
+def _is_repeated(steps: Sequence[_Step], at: int) -> bool:
+    """Return whether this step was made before. A hint on repetition is part of a result that has that mark."""
+    return "repeated" in steps[at].result.marks or any(steps[at].is_same(step) for step in steps[:at])
 
 
 def _steps_since_person(messages: Sequence[ModelMessage]) -> list[_Step]:

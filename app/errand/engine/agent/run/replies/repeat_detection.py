@@ -1,136 +1,153 @@
-"""Detects repeated calls and cycles of two or three: tells the model, then asks the user, then ends the task.
+"""Finds a task that turns in circles: tells the model and the user, then asks the user, or ends the task.
 
-A cycle counts only while its results repeat as well; a direct repetition counts whatever the results are.
+`RepeatedResults` counts how often the same call had the same result since the task last did something new: a call that
+succeeded with a result that it had not had before. A test that runs again after a change begins anew, and a loop of any
+length is found in its third round. What waits is not counted: looks at background commands, and calls of two seconds or
+more.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+import re
+from collections import deque
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import TypeAlias
 
 import msgspec
 
 from errand.engine.agent.loop.events import AgentEvent, MessageEnd, ToolExecutionEnd, ToolExecutionStart, TurnStart
 from errand.engine.agent.loop.features import Feature
-from errand.engine.agent.loop.hooks import FinishedCall, FinishedTurn, PendingCall, TurnDecision
+from errand.engine.agent.loop.hooks import FinishedTurn, PendingCall, TurnDecision
 from errand.engine.agent.prompt.texts import prompt_text
 from errand.engine.agent.run.pending_asks import can_be_asked
 from errand.engine.agent.run.task_context import TaskContext
 from errand.engine.core.cancel import CancelSignal, stopped_by
 from errand.engine.core.ids import new_id
-from errand.engine.core.messages import AssistantMessage, Message, Text, ToolResultMessage, UserContent, UserMessage
-from errand.engine.tools.control.task_messages import AskUser
+from errand.engine.core.messages import (
+    AssistantMessage,
+    Message,
+    Text,
+    ToolCall,
+    ToolResultMessage,
+    UserContent,
+    UserMessage,
+)
+from errand.engine.tools.control.task_messages import SendUpdate, TaskComplete
+from errand.engine.tools.control.todo import Todo
 from errand.engine.tools.results import ToolResult
+from errand.engine.tools.shell.tool import Shell
 from errand.protocol.asks import Ask
 from errand.protocol.base import JsonObject
 from errand.protocol.notices import NoticeData, RepeatedCall, TaskStuck
 from errand.text.redaction import redact, short_line
 
 _HINT_AT = 3
-_ASK_EVERY = 5
-_END_AT = 2 * _ASK_EVERY
+# The user is asked each time, or the task ends.
+_STUCK_AT = 5
+_WAIT_MS = 2_000
 _MAX_CALL_LENGTH = 160
+_MAX_LOOP_CALLS = 50
+_CALLS = ("call", "two calls", "three calls", "four calls")
 _CUT = "(cut at the limit of the reply)"
-_PERIODS = (1, 2, 3)
-_CALLS = {1: "call", 2: "two calls", 3: "three calls"}
+# They change nothing: that a task says something new does not bring it further.
+_MESSAGES = frozenset((SendUpdate.name, Todo.name))
+# Times that programs print, such as "3 passed in 0.02s".
+_TIMES = re.compile(r"\b\d+(?:\.\d+)?\s?(?:ms|s|secs?|seconds)\b")
+
+# Hashes of a call and of its result.
+_Pair: TypeAlias = tuple[int, int]
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Call:
-    """`result` is a hash, None while it is not known. `is_made` is false for a call that cannot be made."""
+    """`key` is a hash of the call, `text` its beginning for people."""
 
-    id: str
+    tool: str
+    key: int
     text: str
-    is_made: bool
-    result: int | None = None
+    is_wait: bool
 
 
 @dataclass(frozen=True, slots=True)
 class _Repetition:
-    """The newest call is part of the `count`th round of `calls`: as its first one, its last one, or both."""
+    """`calls` are the repeated call and what came between it and its last repetition, `count` is how often it came."""
 
     count: int
-    calls: tuple[_Call, ...]
-    is_first: bool
-    is_last: bool
-
-    @property
-    def shown(self) -> tuple[str, ...]:
-        return tuple(_shown(call.text) for call in self.calls)
+    calls: tuple[str, ...]
 
 
-class _RecentCalls:
-    """The calls of the current turn and the few before it.
-
-    For each period, counts how many calls in a row were equal to the call that many places before.
-    """
+class _RepeatedResults:
+    """Counts of calls with the same result, since the last message of a person."""
 
     def __init__(self) -> None:
         self.reset()
 
     def reset(self) -> None:
-        self._calls: list[_Call] = []
-        self._matches = dict.fromkeys(_PERIODS, 0)
+        self._pairs: set[_Pair] = set()
+        # Since the task last did something new; 1 for other known pairs.
+        self._counts: dict[_Pair, int] = {}
+        self._last_results: dict[int, int] = {}
+        self._in_turn: set[_Pair] = set()
+        self._newest: deque[tuple[_Pair, str]] = deque(maxlen=_MAX_LOOP_CALLS)
+        self.has_hinted = False
 
     def begin_turn(self) -> None:
-        del self._calls[: -max(_PERIODS)]
+        """Equal calls of one turn count once."""
+        self._in_turn.clear()
 
-    def add(self, call: _Call) -> None:
-        for period in _PERIODS:
-            is_same = len(self._calls) >= period and self._calls[-period].text == call.text
-            self._matches[period] = self._matches[period] + 1 if is_same else 0
-        self._calls.append(call)
+    def add(self, call: _Call, result: int, duration_ms: int, *, is_error: bool) -> _Repetition | None:
+        """Count a result; return the repetition that it continues, None if it is new or not counted."""
+        pair = (call.key, result)
+        self._last_results[call.key] = result
+        is_new = pair not in self._pairs
+        self._pairs.add(pair)
+        if is_new and not is_error and call.tool not in _MESSAGES:
+            self._counts.clear()
+            self._newest.clear()
+            self.has_hinted = False
+        if call.is_wait or duration_ms >= _WAIT_MS or pair in self._in_turn:
+            return None
+        self._in_turn.add(pair)
+        count = 1 if is_new else self._counts.get(pair, 1) + 1
+        self._counts[pair] = count
+        repetition = None if is_new else _Repetition(count, self._loop(pair, call.text))
+        self._newest.append((pair, call.text))
+        return repetition
 
-    def mark_made(self, call_id: str) -> None:
-        at = self._find(call_id)
-        if at is not None:
-            self._calls[at].is_made = True
+    def expected(self, call: _Call) -> _Repetition | None:
+        """Return the repetition that this call will be if its result is that of the last time."""
+        result = self._last_results.get(call.key)
+        if result is None or call.is_wait:
+            return None
+        pair = (call.key, result)
+        return _Repetition(self._counts.get(pair, 1) + 1, self._loop(pair, call.text))
 
-    def set_result(self, call_id: str, content: tuple[UserContent, ...]) -> None:
-        """A result that differs from the one a round earlier ends the cycle; equal calls in a row go on."""
-        at = self._find(call_id)
-        if at is None:
-            return
-        self._calls[at].result = _hash(content)
-        for period in _PERIODS[1:]:
-            for later in (at, at + period):
-                if self._differs(later, period):
-                    self._matches[period] = min(self._matches[period], len(self._calls) - 1 - later)
-
-    def is_changed(self, call_id: str, period: int) -> bool:
-        """Return whether the result differs from the one a round earlier; False for equal calls in a row."""
-        at = self._find(call_id)
-        return period > 1 and at is not None and self._differs(at, period)
-
-    def repetitions(self) -> Iterator[_Repetition]:
-        """Yield the repetitions that end with the newest call. A cycle is made of different calls."""
-        for period in _PERIODS:
-            matches, calls = self._matches[period], self._calls[-period:]
-            if matches < period or (period > 1 and len({call.text for call in calls}) == 1):
-                continue
-            is_first, is_last = (matches - 1) % period == 0, matches % period == 0
-            ordered = calls if is_last else [calls[-1], *calls[:-1]]
-            yield _Repetition((matches - 1) // period + 2, tuple(ordered), is_first, is_last)
-
-    def _find(self, call_id: str) -> int | None:
-        return next((at for at in range(len(self._calls) - 1, -1, -1) if self._calls[at].id == call_id), None)
-
-    def _differs(self, at: int, period: int) -> bool:
-        if not period <= at < len(self._calls):
-            return False
-        results = {self._calls[at].result, self._calls[at - period].result} - {None}
-        return len(results) > 1
+    def _loop(self, pair: _Pair, text: str) -> tuple[str, ...]:
+        between: list[str] = []
+        for other, other_text in reversed(self._newest):
+            if other == pair:
+                break
+            if other_text not in (text, *between):
+                between.append(other_text)
+        return (text, *reversed(between[: len(_CALLS) - 1]))
 
 
 def _hash(content: tuple[UserContent, ...]) -> int:
-    """Without a hint of this feature, which is not part of the result."""
+    """Hash a result without the hint of this feature and without times."""
     text = "".join(block.text for block in content if isinstance(block, Text))
     for name in ("repeated", "repeated_in_turn"):
-        text = text.removesuffix(f"\n\n{prompt_text(name)}")
-    return hash((text, tuple(block.data or block.path for block in content if not isinstance(block, Text))))
+        text = text.replace(f"\n\n{prompt_text(name)}", "")
+    others = tuple(block.data or block.path for block in content if not isinstance(block, Text))
+    return hash((_TIMES.sub("", text), others))
+
+
+def _duration_ms(details: JsonObject | None) -> int:
+    duration = (details or {}).get("duration_ms")
+    return duration if isinstance(duration, int) else 0
 
 
 class RepeatDetector(Feature):
-    """`history` are the messages before the task; `tell` adds a notice to the conversation.
+    """`history` are the messages before the task; `publish` adds a notice to the conversation.
 
     `end` is called with a notice if nobody can be asked and the task must end with this turn.
     """
@@ -147,95 +164,111 @@ class RepeatDetector(Feature):
         self._publish = publish
         self._end = end
         self._is_cut = False
-        self._recent = _RecentCalls()
-        # By call id: what the result of the call ends.
-        self._hints: dict[str, _Repetition] = {}
+        self._results = _RepeatedResults()
+        # By id: calls without a result, and what the user must be asked about.
+        self._open: dict[str, _Call] = {}
+        self._due: dict[str, _Repetition] = {}
+        # Calls of this turn that the user was asked about.
+        self._asked: set[int] = set()
         self._remark: RepeatedCall | None = None
-        self._due: _Repetition | None = None
+        self._stuck: _Repetition | None = None
         for message in history:
             self._read(message)
 
     async def on_event(self, event: AgentEvent) -> None:
         match event:
-            case MessageEnd(message=UserMessage()):
-                self._recent.reset()
+            case MessageEnd(message=UserMessage(kind=None)):
+                self._results.reset()
             case MessageEnd(message=AssistantMessage(stop_reason=reason)):
                 self._is_cut = reason == "length"
             case ToolExecutionStart(call_id=call_id, tool=tool, arguments=arguments):
                 self._begin(call_id, tool, arguments)
             case ToolExecutionEnd(call_id=call_id, result=result):
-                self._end_call(call_id, result)
+                self._count(call_id, result)
             case TurnStart():
-                self._hints.clear()
-                self._recent.begin_turn()
+                self._begin_turn()
                 self._publish_remark()
             case _:
                 pass
 
     async def before_tool_call(self, pending: PendingCall, cancel: CancelSignal) -> PendingCall:
         """Ask the user before a repeated call."""
-        self._recent.mark_made(pending.call.id)
-        await self._ask_if_due(pending.call.id, cancel)
+        await self._ask_if_due(pending.call.id, cancel, can_be_made=True)
         return pending
 
-    async def after_tool_call(self, finished: FinishedCall, cancel: CancelSignal) -> ToolResult:
+    async def complete_result(self, call: ToolCall, result: ToolResult) -> ToolResult:
         """Append a hint for the model to the result."""
-        result, call_id = finished.result, finished.pending.call.id
-        self._recent.set_result(call_id, result.content)
-        repetition = self._hint(call_id)
+        repetition = self._count(call.id, result)
         if repetition is None or "repeated" in result.marks:  # from a record
             return result
         hint = Text(f"\n\n{prompt_text('repeated' if len(repetition.calls) == 1 else 'repeated_in_turn')}")
         return replace(result, content=(*result.content, hint), marks=(*result.marks, "repeated"))
 
     async def finish_turn(self, turn: FinishedTurn, cancel: CancelSignal) -> TurnDecision | None:
-        """Ask the user about repeated calls that could not be made."""
-        await self._ask_if_due(None, cancel)
+        """Ask the user about repeated calls that could not be made; end the task if nobody can be asked."""
+        for call_id in tuple(self._due)[:1]:
+            await self._ask_if_due(call_id, cancel, can_be_made=False)
+        self._due.clear()
+        stuck, self._stuck = self._stuck, None
+        is_over = any(call.name == TaskComplete.name for call in turn.message.tool_calls) or cancel.is_set
+        if stuck is not None and not is_over and not can_be_asked(self._state.task) and not self._state.task.queue:
+            first, *others = stuck.calls
+            self._end(TaskStuck(count=stuck.count, call=first, others=tuple(others)))
         return None
 
     def _read(self, message: Message) -> None:
-        if isinstance(message, UserMessage):
-            self._recent.reset()
-        elif isinstance(message, ToolResultMessage):
-            self._recent.set_result(message.tool_call_id, message.content)
+        if isinstance(message, UserMessage) and message.kind is None:
+            self._results.reset()
+        elif isinstance(message, ToolResultMessage) and (call := self._open.pop(message.tool_call_id, None)):
+            duration_ms = _duration_ms(message.details)
+            self._results.add(call, _hash(message.content), duration_ms, is_error=message.is_error)
+            self._results.has_hinted |= "repeated" in message.marks
         elif isinstance(message, AssistantMessage):
             self._is_cut = message.stop_reason == "length"
-            self._recent.begin_turn()
+            self._begin_turn()
             for call in message.tool_calls:
-                self._add(call.id, call.name, call.arguments, is_made=True)
+                self._add(call.id, call.name, call.arguments)
+
+    def _begin_turn(self) -> None:
+        self._open.clear()
+        self._asked.clear()
+        self._results.begin_turn()
 
     def _begin(self, call_id: str, tool: str, arguments: JsonObject) -> None:
-        self._add(call_id, tool, arguments, is_made=False)
-        repetitions = list(self._recent.repetitions())
-        self._due = next(
-            (repetition for repetition in repetitions if repetition.is_first and repetition.count % _ASK_EVERY == 0),
-            None,
-        )
-        hint = next(
-            (repetition for repetition in repetitions if repetition.is_last and repetition.count == _HINT_AT), None
-        )
-        if hint is not None:
-            self._hints[call_id] = hint
+        call = self._add(call_id, tool, arguments)
+        expected = self._results.expected(call)
+        if expected is not None and expected.count % _STUCK_AT == 0:
+            if call.key not in self._asked:
+                self._due[call_id] = expected
+            self._asked.add(call.key)
 
-    def _end_call(self, call_id: str, result: ToolResult) -> None:
-        self._recent.set_result(call_id, result.content)
-        hint = self._hint(call_id)
-        if hint is not None:
-            first, *others = hint.shown
-            self._remark = RepeatedCall(count=hint.count, call=first, others=tuple(others))
-
-    def _hint(self, call_id: str) -> _Repetition | None:
-        """Return the repetition to tell about at the result of this call, which must be known."""
-        hint = self._hints.get(call_id)
-        return hint if hint is not None and not self._recent.is_changed(call_id, len(hint.calls)) else None
-
-    def _add(self, call_id: str, tool: str, arguments: JsonObject, *, is_made: bool) -> None:
-        if tool == AskUser.name:  # the user's answer ends the repetition
-            self._recent.reset()
-            return
+    def _add(self, call_id: str, tool: str, arguments: JsonObject) -> _Call:
         # The arguments of a truncated call depend on the output limit: they cannot be compared.
         arguments_text = _CUT if self._is_cut else msgspec.json.encode(arguments, order="deterministic").decode()
-        self._recent.add(_Call(call_id, f"{tool} {arguments_text}", is_made))
+        text = f"{tool} {arguments_text}"
+        is_wait = tool == Shell.name and arguments.get("action", "run") != "run"
+        call = _Call(tool, hash(text), short_line(text, _MAX_CALL_LENGTH, redact), is_wait)
+        self._open[call_id] = call
+        return call
+
+    def _count(self, call_id: str, result: ToolResult) -> _Repetition | None:
+        """Count the result of a call, once; return the repetition that the model is to be told about."""
+        call = self._open.pop(call_id, None)
+        if call is None:
+            return None
+        repetition = self._results.add(
+            call, _hash(result.content), _duration_ms(result.details), is_error=result.is_error
+        )
+        if repetition is None:
+            return None
+        if repetition.count >= _STUCK_AT:
+            self._stuck = repetition
+        if repetition.count != _HINT_AT or self._results.has_hinted:
+            return None
+        self._results.has_hinted = True
+        first, *others = repetition.calls
+        self._remark = RepeatedCall(count=repetition.count, call=first, others=tuple(others))
+        return repetition
 
     def _publish_remark(self) -> None:
         """Publish the notice. Call it at the start of a turn: later it would separate a reply from its results."""
@@ -243,48 +276,27 @@ class RepeatDetector(Feature):
             self._publish(self._remark)
             self._remark = None
 
-    async def _ask_if_due(self, call_id: str | None, cancel: CancelSignal) -> None:
-        """Ask the user. If nobody can be asked, only the tenth round of calls that cannot be made ends the task.
-
-        Valid repeated calls may be polling for something; the limits of the task end them.
-        """
-        due, self._due = self._due, None
-        if due is None or cancel.is_set:
+    async def _ask_if_due(self, call_id: str, cancel: CancelSignal, *, can_be_made: bool) -> None:
+        due = self._due.pop(call_id, None)
+        if due is None or cancel.is_set or not can_be_asked(self._state.task):
             return
-        if can_be_asked(self._state.task):
-            await self._ask(due, call_id, cancel)
-        elif call_id is None and due.count >= _END_AT and not any(call.is_made for call in due.calls):
-            first, *others = due.shown
-            self._end(TaskStuck(count=due.count, call=first, others=tuple(others)))
-
-    async def _ask(self, due: _Repetition, call_id: str | None, cancel: CancelSignal) -> None:
         ask = Ask(
             id=new_id("ask"),
             task_id=self._state.task.id,
             conversation_id=self._state.task.conversation_id,
             owner=self._state.task.owner,
             kind="limit",
-            text=_question(due, can_be_made=call_id is not None),
+            text=_question(due, can_be_made=can_be_made),
             created_at=datetime.now(UTC),
             choices=("Go on", "Stop here"),
-            call_id=call_id,
+            call_id=call_id if can_be_made else None,
         )
         settled = await self._asks.raise_and_wait(ask, self._state, cancel)
         if settled.status == "answered" and not settled.allowed:
             cancel.set(stopped_by(settled.answered_by))
 
 
-def _shown(call: str) -> str:
-    """Return the beginning of a call in one line, without keys."""
-    return short_line(call, _MAX_CALL_LENGTH, redact)
-
-
 def _question(due: _Repetition, *, can_be_made: bool) -> str:
-    calls = _CALLS[len(due.calls)]
-    if can_be_made:
-        begin = f"It is about to make the same {calls}"
-    elif len(due.calls) == 1:
-        begin = "It has tried to make the same call, which cannot be made,"
-    else:
-        begin = f"It has begun to make the same {calls}, not all of which can be made,"
-    return f"{begin} for the {due.count}th time in a row: {'; then '.join(due.shown)}"
+    calls = _CALLS[len(due.calls) - 1]
+    begin = "It is about to make" if can_be_made else "It has tried to make"
+    return f"{begin} the same {calls} for the {due.count}th time: {'; then '.join(due.calls)}"
