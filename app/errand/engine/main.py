@@ -19,13 +19,14 @@ from pathlib import Path
 import msgspec
 
 from errand.engine.agent.history.attachments import Attachments
+from errand.engine.agent.prompt.personalities import BUILTIN_PERSONALITIES
 from errand.engine.agent.run.limits import DailyBudget
 from errand.engine.agent.run.pending_asks import PendingAsks
 from errand.engine.agent.run.task_builder import MemoryDependencies, ModelDependencies, TaskBuilder, ToolDependencies
 from errand.engine.agent.run.task_sandbox import SandboxFactory
 from errand.engine.agent.tasks.chats import Chats
 from errand.engine.agent.tasks.comparison import ModelComparison
-from errand.engine.agent.tasks.conversation_agents import BUILTIN_PERSONALITIES, ConversationAgents
+from errand.engine.agent.tasks.conversation_agents import ConversationAgents
 from errand.engine.agent.tasks.locks import AgentLocks
 from errand.engine.agent.tasks.restart import mark_interrupted, restore_asks
 from errand.engine.agent.tasks.runner import AgentTaskRunner

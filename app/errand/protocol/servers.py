@@ -255,7 +255,8 @@ class ToolInfo(Wire, frozen=True, kw_only=True):
     """A tool that tasks can have. `tier` is the highest permission that one of its calls may need.
 
     `origin` is empty for a tool of Errand, else the name of its MCP server. `personalities` are the ids of those whose
-    agents have it. `last_used_at` looks at the newest calls only.
+    agents have it, `readers` those of them whose agents can only read with it. `last_used_at` looks at the newest
+    calls only.
     """
 
     name: str
@@ -264,6 +265,7 @@ class ToolInfo(Wire, frozen=True, kw_only=True):
     tier: ToolTier
     origin: str = ""
     personalities: tuple[str, ...] = ()
+    readers: tuple[str, ...] = ()
     last_used_at: Timestamp | None = None
     changed: bool = False
 
@@ -273,7 +275,10 @@ class ToolListResult(Wire, frozen=True, kw_only=True):
 
 
 class ToolSwitchParams(Wire, frozen=True, kw_only=True):
-    """Give the agents of a personality a tool, or take it from them. `mcp:SERVER` is each tool of a server."""
+    """Give the agents of a personality a tool, or take it from them. `mcp:SERVER` is each tool of a server.
+
+    `code:read` and `shell:read` take the place of `code` and `shell`, and the other way round.
+    """
 
     tool: str
     personality_id: str

@@ -1,5 +1,6 @@
 """What each approval mode does with the calls of tools, over a table."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -7,7 +8,7 @@ import pytest
 
 from errand.engine.permissions.policy import PLAN_MODE, Decision, decide
 from errand.engine.tools.base import Access
-from errand.protocol.asks import GrantedCall
+from errand.protocol.asks import TYPED, GrantedCall
 from errand.protocol.tasks.groups import ApproveMode
 
 Verdicts = dict[ApproveMode, Literal["allow", "ask", "deny"]]
@@ -179,3 +180,31 @@ def test_a_command_too_large_to_be_checked_is_asked_about_with_a_person_alone(tm
     verdicts = {mode: judged(command(huge, tmp_path), mode, tmp_path) for mode in MODES}
     assert {mode for mode, decision in verdicts.items() if decision.verdict == "ask"} == {"ask", "edits"}
     assert all(decision.modes == () for decision in verdicts.values())
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("line", ["rm notes", "echo hello > notes", "pytest", "sh -c ls", "npm test", "python3 -c 1"])
+def test_an_agent_that_only_reads_is_refused_what_is_no_reading_command(
+    tmp_path: Path, line: str, mode: ApproveMode
+) -> None:
+    granted = tuple(GrantedCall(prefix=(program,)) for program in ("rm", "pytest", "npm", "sh"))
+    decision = judged(replace(command(line, tmp_path), must_read=True), mode, tmp_path, granted)
+    assert decision.verdict == "deny"
+    assert mode in ("plan", "never") or "this agent only reads" in decision.reason
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_an_agent_that_only_reads_runs_what_looks_also_if_it_was_allowed_before(
+    tmp_path: Path, mode: ApproveMode
+) -> None:
+    granted = (GrantedCall(prefix=("ls",)), GrantedCall(prefix=("git", "log")))
+    for line in ("ls", "cat notes | wc -l"):
+        access = replace(command(line, tmp_path), must_read=True)
+        assert judged(access, mode, tmp_path, granted).verdict == "allow"
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_an_agent_that_only_reads_neither_writes_nor_types(tmp_path: Path, mode: ApproveMode) -> None:
+    typed = Access("run", "Type", code="rm notes\n", language=TYPED, operation="input")
+    for access in (write(tmp_path / "project/notes"), typed):
+        assert judged(replace(access, must_read=True), mode, tmp_path).verdict == "deny"

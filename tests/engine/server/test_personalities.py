@@ -3,7 +3,7 @@
 import msgspec
 
 from errand.engine.storage.records.agents import ASSISTANT
-from errand.engine.tools.registry import NAMES
+from errand.engine.tools.registry import LISTED_NAMES
 from errand.protocol.agents import Personality, PersonalityListResult
 from errand.protocol.base import JsonObject
 from errand.protocol.events import PersonalityDeleted, PersonalityUpdate
@@ -38,7 +38,7 @@ async def test_personality_list_names_builtin_ones_and_available_tools(engine: E
     async with raw_client(engine) as client:
         result = await listed(client, 1)
     assert [personality.id for personality in result.shipped] == ["assistant", "coder", "researcher", "writer"]
-    assert result.tools == NAMES
+    assert result.tools == LISTED_NAMES
 
 
 async def test_invalid_personality_is_refused_with_a_reason(engine: EngineServer) -> None:

@@ -12,7 +12,7 @@ from alembic.config import Config
 from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine
 
-from errand.engine.agent.tasks.conversation_agents import BUILTIN_PERSONALITIES
+from errand.engine.agent.prompt.personalities import BUILTIN_PERSONALITIES
 from errand.engine.core.errors import StorageError
 from errand.engine.storage.database import Database
 from errand.engine.storage.records import agents, changes, conversations, events, grants, nodes, tasks

@@ -107,7 +107,7 @@ def test_tools_are_bound_by_name_and_unknown_names_are_refused(tmp_path: Path) -
     context = make_tool_context(tmp_path)
     assert [tool.name for tool in bind(context)] == [tool.name for tool in TOOLS]
     assert [tool.name for tool in bind(context, ("code",))] == ["code"]
-    named = ", ".join(sorted([*(tool.name for tool in TOOLS), "mcp"]))
+    named = ", ".join(sorted([*(tool.name for tool in TOOLS), "mcp", "code:read", "shell:read"]))
     with pytest.raises(ConfigurationError, match=f"There is no tool nothing; there are {named}"):
         bind(context, ("nothing",))
 
@@ -120,6 +120,8 @@ def test_tools_are_bound_by_name_and_unknown_names_are_refused(tmp_path: Path) -
         (((), ("mcp:a",)), ("mcp:a",)),
         ((("mcp", "shell"), ("mcp:a", "b__one", "code")), ("mcp:a", "b__one")),
         ((("mcp:a",), ("a__one", "b__one"), ()), ("a__one",)),
+        ((("code:read", "shell"), ("code", "shell:read")), ("code:read", "shell:read")),
+        (((), ("code:read",), ("code",)), ("code:read",)),
     ],
 )
 def test_what_lists_of_tools_have_in_common(lists: tuple[tuple[str, ...], ...], common: tuple[str, ...]) -> None:

@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Sequence
+from functools import partial
 from typing import Annotated
 
 from errand.cli.arguments import UsageError, workspace_path, wrong_arguments
@@ -374,6 +375,12 @@ async def tools(options: ToolsOptions, paths: Paths, output: CommandOutput) -> i
 TOOLS = Command(ToolsOptions, tools)
 
 
+def _user(tool: ToolInfo, personality_id: str) -> str:
+    if personality_id not in tool.readers:
+        return personality_id
+    return tr("{name} (reads only)").format(name=personality_id)
+
+
 def tool_line(tool: ToolInfo, everyone: frozenset[str], style: Style) -> str:
     """Return a tool in one line. `everyone` are the personalities: if all have it, none is named."""
     origin = tr("from {origin}").format(origin=tool.origin) if tool.origin else ""
@@ -381,8 +388,9 @@ def tool_line(tool: ToolInfo, everyone: frozenset[str], style: Style) -> str:
     last_use = unused
     if tool.last_used_at is not None:
         last_use = tr("last used {time:%Y-%m-%d %H:%M}").format(time=tool.last_used_at.astimezone())
-    names = ", ".join(tool.personalities) or tr("nobody")
-    users = "" if everyone <= {*tool.personalities} else tr("available to {names}").format(names=names)
+    names = ", ".join(map(partial(_user, tool), tool.personalities)) or tr("nobody")
+    is_of_all = everyone <= {*tool.personalities} and not tool.readers
+    users = "" if is_of_all else tr("available to {names}").format(names=names)
     changed = style.amber(tr("description changed: permissions do not apply")) if tool.changed else ""
     facts = style.join(tool.tier, plain(origin), last_use, plain(users))
     return f"{style.bold(plain(tool.name).ljust(_NAME_WIDTH))}  {style.join(style.dim(facts), changed)}"

@@ -29,6 +29,7 @@ from errand.protocol.asks import TYPED, GrantedCall, Risk
 from errand.protocol.tasks.groups import ApproveMode
 from errand.system.paths import Paths
 
+_ONLY_READS = "this agent only reads, and does not run what could change anything; describe the change instead"
 PLAN_MODE = "plan mode: only reading is allowed; describe the change instead"
 # Builtins of bash that the policy allows.
 _BUILTINS = frozenset(("cd", "command", "type", ":", "echo", "printf", "pwd", "test", "[", "true", "false"))
@@ -59,6 +60,11 @@ class Decision:
     used: tuple[GrantedCall, ...] = ()
     parsed: CommandDecision | None = field(default=None, compare=False)
 
+    @property
+    def may_look(self) -> bool:
+        """True for a command that only looks, also if a person is asked about its program."""
+        return self.only_looks or (self.verdict == "ask" and self.parsed is not None and self.parsed.only_looks)
+
 
 def decide(
     access: Access,
@@ -78,7 +84,9 @@ def decide(
         layout = _layout(str(workspace), private, str(home or os.path.expanduser("~")), denied)
         decision = _decide(access, _Terms(approve, granted, denied, layout, private))
     except _BROKEN:
-        return unchecked(approve, "it could not be checked because of an error")
+        decision = unchecked(approve, "it could not be checked because of an error")
+    if access.must_read and access.has_effects and decision.verdict != "deny" and not decision.may_look:
+        return Decision("deny", f"{_ONLY_READS} ({decision.reason})", decision.risk, rule="reading tool")
     if approve == "plan" and decision.verdict == "allow" and access.has_effects and not decision.only_looks:
         return Decision("deny", PLAN_MODE, decision.risk, rule="mode")  # a grant allows nothing while planning
     return decision

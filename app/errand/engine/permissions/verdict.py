@@ -25,6 +25,7 @@ RuleName = Literal[
     "address",
     "tool",
     "mode",
+    "reading tool",
 ]
 _ORDER: tuple[Verdict, ...] = ("allow", "ask", "deny")
 

@@ -44,6 +44,8 @@ class Access:
     tool, `service_tools` are those of all tools that the program has now. Without a sandbox, code has no `operation`,
     so that no rule can allow it.
 
+    `must_read`: the agent may only read, so that the policy refuses what could change anything.
+
     The policy sets the next three for a command that it allows unasked: `only_looks`, so that it runs with the PATH of
     the system and then `program_folders`, and `argv` if it is one program that needs no shell. `network` is
     for a command that needs it: `open` if a person allowed the command, else `missing`.
@@ -67,6 +69,7 @@ class Access:
     service: str = ""
     is_changed: bool = False
     service_tools: tuple[str, ...] = ()
+    must_read: bool = False
     only_looks: bool = False
     argv: tuple[str, ...] = ()
     network: CommandNetwork = "none"

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from errand.engine.core.errors import ConfigurationError
-from errand.engine.tools.base import Tool
+from errand.engine.tools.base import GuardedTool
 from errand.engine.tools.browser.tool import Browser
 from errand.engine.tools.code.tool import Code
 from errand.engine.tools.context import ToolContext
@@ -16,6 +16,7 @@ from errand.engine.tools.memory.propose import ProposeMemory
 from errand.engine.tools.memory.search import SearchMemory
 from errand.engine.tools.python.tool import Python
 from errand.engine.tools.python_inference import PythonInference
+from errand.engine.tools.reading_form import READING_NAMES, ReadingForm, full_name, reading_name
 from errand.engine.tools.shell.tool import Shell
 from errand.engine.tools.task import TaskTool
 from errand.engine.tools.web.fetch import WebFetch
@@ -29,17 +30,23 @@ SERVICES = McpResources.name
 SERVER_PREFIX = f"{SERVICES}:"
 _ACTIVITIES = {tool.name: tool.activity for tool in TOOLS}
 NAMES = (*(tool.name for tool in TOOLS), SERVICES)
+# What a personality may list, beside `mcp:SERVER` and single tools of servers.
+LISTED_NAMES = (*NAMES, *READING_NAMES)
 
 
-def bind(context: ToolContext, names: tuple[str, ...] = ()) -> tuple[Tool, ...]:
-    """Return the tools for one task; all if `names` is empty. Raises ConfigurationError for an unknown name.
+def bind(context: ToolContext, *lists: tuple[str, ...]) -> tuple[GuardedTool, ...]:
+    """Return the tools that each list has, for one task; an empty list stands for all.
 
-    Tools of MCP servers among the names are bound when their servers are connected.
+    Raises ConfigurationError for an unknown name. Tools of MCP servers are bound when their servers are connected.
     """
-    unknown = [name for name in names if not is_tool_name(name)]
+    unknown = [name for names in lists for name in names if not is_tool_name(name)]
     if unknown:
-        raise ConfigurationError(f"There is no tool {unknown[0]}; there are {', '.join(sorted(NAMES))}.")
-    return tuple(tool(context) for tool in TOOLS if not names or tool.name in names)
+        raise ConfigurationError(f"There is no tool {unknown[0]}; there are {', '.join(sorted(LISTED_NAMES))}.")
+    return tuple(
+        tool(context) if all(uses_tool(names, tool.name) for names in lists) else ReadingForm(tool(context))
+        for tool in TOOLS
+        if all(uses_tool(names, reading_name(tool.name)) for names in lists)
+    )
 
 
 def activity_of(tool: str | None) -> str:
@@ -50,14 +57,21 @@ def activity_of(tool: str | None) -> str:
 def uses_tool(listed: Sequence[str], name: str) -> bool:
     """Return True if a personality that lists these tools has the tool; an empty list stands for all.
 
-    `name` may also be `mcp:SERVER`, for all tools of a server.
+    `name` may also be `mcp:SERVER`, for all tools of a server, or `code:read`, which who has `code` has too.
     """
     if not listed or name in listed:
         return True
+    if name in READING_NAMES:
+        return full_name(name) in listed
     if name.startswith(SERVER_PREFIX):
         return SERVICES in listed
     server = name.partition(SEPARATOR)[0]
     return is_service_tool(name) and (SERVICES in listed or f"{SERVER_PREFIX}{server}" in listed)
+
+
+def only_reads(listed: Sequence[str], tool: str) -> bool:
+    """Return True if a personality that lists these tools has the tool in its reading form alone."""
+    return uses_tool(listed, reading_name(tool)) and not uses_tool(listed, tool)
 
 
 def common_tools(*lists: tuple[str, ...]) -> tuple[str, ...]:
@@ -76,5 +90,7 @@ def common_tools(*lists: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def is_tool_name(name: str) -> bool:
-    """Return True for what a personality may list: a tool, `mcp` for all servers, `mcp:SERVER`, or `SERVER__TOOL`."""
-    return name in NAMES or name.startswith(SERVER_PREFIX) or is_service_tool(name)
+    """Return True for what a personality may list: a tool, `code:read`, `mcp` for all servers, `mcp:SERVER`,
+    `SERVER__TOOL`.
+    """
+    return name in LISTED_NAMES or name.startswith(SERVER_PREFIX) or is_service_tool(name)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from errand.engine.agent.tasks.conversation_agents import BUILTIN_PERSONALITIES
+from errand.engine.agent.prompt.personalities import BUILTIN_PERSONALITIES
 from errand.engine.core.errors import NotFound
 from errand.protocol.agents import Personality
 from errand.protocol.blocks import NoticeBlock

@@ -62,6 +62,16 @@ def test_the_usual_set_finds_the_other_tools_instead_of_naming_their_arguments(t
     assert tokens(tools) <= 1_900
 
 
+def test_an_agent_that_only_reads_has_search_and_pages_in_place_of_write_and_edit(tmp_path: Path) -> None:
+    reading = bind(make_tool_context(tmp_path), ("code:read", "shell:read", "web_fetch"))
+    control = (TaskComplete(None), AskUser(no_answer), SendUpdate(), Todo(lambda items: None))
+    tools = ToolOffer((*reading, *control), ToolChoice("minimal"))
+    assert tools.names == ("read", "grep", "bash", "web_fetch", "ask_user", "task_complete")
+    assert tokens(tools) <= 700
+    (code,) = (tool for tool in ToolOffer(reading, ToolChoice("all")).definitions if tool.name == "code")
+    assert "'enum': ['read', 'list', 'search']" in str(code.parameters)
+
+
 def test_all_tools_are_offered_as_registered(tmp_path: Path) -> None:
     tools = offer(tmp_path, ToolChoice("all"))
     assert {"code", "shell", "browser", "todo"} <= {*tools.names}

@@ -171,3 +171,23 @@ async def test_colour_and_temperature_are_saved(settings: Settings, engine: Engi
     assert (color.currentText(), warmth.currentText()) == ("Pink", "0.25")
     settings.buttons()["Restore original"].click()
     assert (color.currentText(), warmth.temperature) == ("Blue", None)
+
+
+async def test_a_tool_is_given_whole_or_to_read_only(settings: Settings, engine: EngineServer) -> None:
+    await open_page(settings)
+    settings.buttons()["Edit Assistant"].click()
+    await until(lambda: "Tool: code" in settings.buttons() and settings.buttons()["Tool: code"].isChecked())
+    settings.buttons()["Tool: code (reads only)"].click()
+    assert not settings.buttons()["Tool: code"].isChecked()
+    settings.buttons()["Save"].click()
+    await settings.see("built-in · edited")
+    assistant = await engine.database.personalities.get("assistant")
+    assert assistant is not None and {"code:read", "shell"} <= {*assistant.tools} and "code" not in assistant.tools
+    settings.buttons()["Edit Assistant"].click()
+    await until(lambda: "Tool: code" in settings.buttons())
+    settings.buttons()["Tool: code"].click()
+    assert not settings.buttons()["Tool: code (reads only)"].isChecked()
+    settings.buttons()["Save"].click()
+    await until(lambda: "Edit Assistant" in settings.buttons() and "built-in · edited" not in settings.texts())
+    assistant = await engine.database.personalities.get("assistant")
+    assert assistant is not None and assistant.tools == ()

@@ -12,6 +12,7 @@ from errand.engine.agent.history.branch import BranchWriter
 from errand.engine.agent.history.visible_history import SummaryMessage, ToModelMessages
 from errand.engine.agent.loop.features import emit_of, hooks_of, stream_of
 from errand.engine.agent.loop.run_state import LoopConfig, LoopRun
+from errand.engine.agent.prompt.personalities import chosen_tools
 from errand.engine.agent.prompt.system_prompt import TaskSystemPrompt
 from errand.engine.agent.run.approvals import Approvals
 from errand.engine.agent.run.delegation import Delegation, SubAgentRunner
@@ -58,7 +59,7 @@ from errand.engine.tools.control.task_messages import AskUser, SendUpdate, TaskC
 from errand.engine.tools.control.todo import Todo
 from errand.engine.tools.mcp.pool import McpPool
 from errand.engine.tools.processes.termination import ProcessSweep
-from errand.engine.tools.registry import bind, uses_tool
+from errand.engine.tools.registry import bind
 from errand.engine.tools.sessions import ConversationSessions, ToolSessions
 from errand.engine.tools.shell.environment import environment_of_commands
 from errand.engine.tools.task import MAX_DEPTH, TaskTool
@@ -72,11 +73,6 @@ from errand.text.redaction import Redactor
 
 def _unchanged(tools: tuple[GuardedTool, ...]) -> tuple[GuardedTool, ...]:
     return tools
-
-
-def _has_tool(task: Task, name: str) -> bool:
-    """Return False for what a sub-agent's task leaves out; the deepest sub-agents start no others."""
-    return uses_tool(task.request.tools, name) and (name != TaskTool.name or task.origin.depth < MAX_DEPTH)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -323,15 +319,17 @@ class TaskBuilder:
         tool_context: ToolContext,
     ) -> tuple[GuardedTool, ...]:
         ask_user = AskUser(UserQuestions(state, self.asks).ask)
-        bound = bind(tool_context, personality.tools)
-        tools = (*(tool for tool in bound if _has_tool(task, tool.name)), ask_user)
+        bound = bind(tool_context, personality.tools, task.request.tools)
+        # The deepest sub-agents start no others.
+        can_delegate = task.origin.depth < MAX_DEPTH
+        tools = (*(tool for tool in bound if can_delegate or tool.name != TaskTool.name), ask_user)
         if task.options.mode == "chat":  # it has nothing to plan and to complete
             return tools
         return (*tools, SendUpdate(), Todo(state.set_todo), completion)
 
     def _choice(self, task: Task, personality: Personality) -> ToolChoice:
         """Return which tools the model is offered, and how it calls them."""
-        named = frozenset((*personality.tools, *task.request.tools))
+        named = frozenset((*chosen_tools(personality), *task.request.tools))
         model = task.request.model
         return choose_tools(self.settings.values.tool_set, self._served(task), self.models.window_of(model), named)
 

@@ -1,4 +1,4 @@
-"""Creates, deletes and moves the agents of conversations; defines the built-in personalities."""
+"""Creates, deletes and moves the agents of conversations."""
 
 import re
 from datetime import UTC, datetime
@@ -7,7 +7,6 @@ import msgspec
 
 from errand.engine.agent.history.branch import BranchWriter
 from errand.engine.agent.history.participants import checked_name, unused_name
-from errand.engine.agent.prompt.texts import prompt_text
 from errand.engine.agent.tasks.conversation_changes import ConversationChanges
 from errand.engine.agent.tasks.locks import AgentLocks, KeyedLock
 from errand.engine.agent.tasks.task_target import NO_TITLE, make_workspace, new_conversation
@@ -23,19 +22,6 @@ from errand.system.paths import Paths
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _MAX_AGENTS = 100
-
-BUILTIN_PERSONALITIES = (
-    ASSISTANT,
-    Personality(id="coder", name="Coder", system_prompt=prompt_text("coder"), thinking_level="medium", color="teal"),
-    Personality(
-        id="researcher",
-        name="Researcher",
-        system_prompt=prompt_text("researcher"),
-        thinking_level="medium",
-        color="violet",
-    ),
-    Personality(id="writer", name="Writer", system_prompt=prompt_text("writer"), color="orange"),
-)
 
 
 class ConversationAgents:
@@ -199,7 +185,3 @@ def _without_agent(agent: Agent, conversation: Conversation) -> Conversation:
 def _check_id(agent_id: str) -> None:
     if not _ID.fullmatch(agent_id):
         raise InvalidParams("agentId: 1 to 100 letters, digits, `-` and `_`.")
-
-
-def is_builtin(personality_id: str) -> bool:
-    return any(personality.id == personality_id for personality in BUILTIN_PERSONALITIES)

@@ -15,7 +15,7 @@ from errand.engine.core.errors import InvalidParams, NotFound
 from errand.engine.models.base import ChatModel
 from errand.engine.storage.database import Database
 from errand.engine.tools.context import SubAgentOrder
-from errand.engine.tools.registry import NAMES, common_tools, is_tool_name
+from errand.engine.tools.registry import LISTED_NAMES, common_tools, is_tool_name
 from errand.protocol.agents import Agent, Personality
 from errand.protocol.tasks.groups import Allowance
 from errand.protocol.tasks.methods import TaskStartParams
@@ -51,7 +51,7 @@ async def sub_agent_target(
     parent, call_id = calling.parent, calling.call_id
     unknown = next((name for name in order.tools if not is_tool_name(name)), None)
     if unknown is not None:
-        raise InvalidParams(f"There is no tool {unknown[:100]!r}; there are {', '.join(sorted(NAMES))}.")
+        raise InvalidParams(f"There is no tool {unknown[:100]!r}; there are {', '.join(sorted(LISTED_NAMES))}.")
     conversation = await database.conversations.get(parent.conversation_id)
     caller = await database.agents.get(parent.agent_id)
     if conversation is None or caller is None:

@@ -4,15 +4,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from errand.engine.agent.tool_offer.choice import ToolChoice, ToolSetName
-from errand.engine.agent.tool_offer.presentations import MINIMAL, RARE, USUAL, Presentation
+from errand.engine.agent.tool_offer.presentations import MINIMAL, MINIMAL_READING, RARE, USUAL, Presentation
 from errand.engine.core.json_input.lenient_json import read_object
 from errand.engine.core.messages import TASK_COMPLETE, ToolCall
 from errand.engine.models.base import CallForm, ToolDefinition
 from errand.engine.models.reply.usage import CHARACTERS_A_TOKEN, characters_of_tool
 from errand.engine.tools.base import AgentTool
+from errand.engine.tools.code.tool import Code
 from errand.engine.tools.control.find_tools import FindTools
 from errand.engine.tools.mcp.definitions import SEPARATOR, is_service_tool
 from errand.engine.tools.mcp.tool import McpResources
+from errand.engine.tools.reading_form import ReadingForm
+from errand.protocol.base import JsonValue
 
 # A call of this name is a call of the tool that it names: the record never has it.
 CALL_TOOL = "call_tool"
@@ -41,9 +44,10 @@ class ToolOffer:
     def __init__(self, tools: Sequence[AgentTool], choice: ToolChoice) -> None:
         self.call_form: CallForm = choice.call_form
         self._tools = {tool.name: tool for tool in tools}
+        only_reads = choice.set_name == "minimal" and isinstance(self._tools.get(Code.name), ReadingForm)
         presented = [
             presentation
-            for presentation in _PRESENTED[choice.set_name]
+            for presentation in (MINIMAL_READING if only_reads else _PRESENTED[choice.set_name])
             if (tool := self._tools.get(presentation.tool)) is not None and _fits(presentation, tool)
         ]
         self._presented = {presentation.name: presentation for presentation in presented}
@@ -104,8 +108,11 @@ class ToolOffer:
         return self.registered(replace(call, name=name, arguments=arguments))
 
     def _definition(self, presentation: Presentation) -> ToolDefinition:
-        parameters = presentation.parameters(self._tools[presentation.tool].parameters)
-        return ToolDefinition(presentation.name, presentation.description, parameters)
+        tool = self._tools[presentation.tool]
+        description = presentation.description
+        if isinstance(tool, ReadingForm) and not presentation.sets:  # the actions of those that have some say it
+            description = f"{description} {tool.remark}"
+        return ToolDefinition(presentation.name, description, presentation.parameters(tool.parameters))
 
     def _find_tools_definition(self) -> ToolDefinition:
         tool = self._tools[FindTools.name]
@@ -120,11 +127,21 @@ def _own_definition(tool: AgentTool) -> ToolDefinition:
 
 
 def _fits(presentation: Presentation, tool: AgentTool) -> bool:
-    """Return False if the tool wants an argument that is not offered, such as an answer that follows a schema."""
+    """Return False if the tool does not take what every such call has, as an agent that only reads cannot write, or
+    wants an argument that is not offered, such as an answer that follows a schema.
+    """
     required = tool.parameters.get("required")
     offered = {argument.registered or name for name, argument in presentation.arguments.items()}
     own = set(map(str, required)) if isinstance(required, list) else set[str]()
-    return own <= {*offered, *presentation.sets}
+    has_sets = all(_takes(tool, name, value) for name, value in presentation.sets.items())
+    return has_sets and own <= {*offered, *presentation.sets}
+
+
+def _takes(tool: AgentTool, name: str, value: JsonValue) -> bool:
+    properties = tool.parameters.get("properties")
+    schema = properties.get(name) if isinstance(properties, dict) else None
+    values = schema.get("enum") if isinstance(schema, dict) else None
+    return not isinstance(values, list) or value in values
 
 
 def _split(tools: Iterable[AgentTool], choice: ToolChoice) -> tuple[list[AgentTool], list[AgentTool]]:

@@ -206,5 +206,7 @@ USUAL = (
     *(_READ, _WRITE, _EDIT, _GREP, _GLOB, _BASH, _PYTHON, _WEB_FETCH, _SEARCH_MEMORY, _TODO, _TASK),
     *(_ASK_USER, _TASK_COMPLETE),
 )
+# Of an agent that only reads.
+MINIMAL_READING = (_SHORT_READ, _GREP, _SHORT_BASH, _WEB_FETCH, _SHORT_ASK_USER, _TASK_COMPLETE)
 # Not offered, but found by `find_tools` under these names.
 RARE = (_BACKGROUND,)

@@ -2,12 +2,12 @@
 
 import re
 
-from errand.engine.agent.tasks.conversation_agents import BUILTIN_PERSONALITIES, is_builtin
+from errand.engine.agent.prompt.personalities import BUILTIN_PERSONALITIES, is_builtin
 from errand.engine.core.errors import Conflict, InvalidParams, NotFound
 from errand.engine.server.route import Route
 from errand.engine.server.services import Services
 from errand.engine.server.session import ClientSession
-from errand.engine.tools.registry import NAMES, is_tool_name
+from errand.engine.tools.registry import LISTED_NAMES, is_tool_name
 from errand.protocol.agents import (
     AGENT_CREATE,
     AGENT_DELETE,
@@ -67,7 +67,7 @@ async def set_head(services: Services, session: ClientSession, params: AgentSetH
 
 async def list_all(services: Services, session: ClientSession, params: EmptyParams) -> PersonalityListResult:
     return PersonalityListResult(
-        personalities=await services.database.personalities.all(), shipped=BUILTIN_PERSONALITIES, tools=NAMES
+        personalities=await services.database.personalities.all(), shipped=BUILTIN_PERSONALITIES, tools=LISTED_NAMES
     )
 
 
@@ -111,7 +111,7 @@ def _check(personality: Personality) -> None:
         raise InvalidParams(f"temperature: a number from 0 to {_MAX_TEMPERATURE}, or null for the model's own.")
     unknown = [name for name in personality.tools if not is_tool_name(name)]
     if unknown:
-        raise InvalidParams(f"tools: there is no tool {unknown[0]!r}; there are {', '.join(NAMES)}.")
+        raise InvalidParams(f"tools: there is no tool {unknown[0]!r}; there are {', '.join(LISTED_NAMES)}.")
 
 
 async def _check_name(services: Services, personality: Personality) -> None:

@@ -9,7 +9,8 @@ from errand.engine.core.errors import InvalidParams, NotFound
 from errand.engine.server.route import Route
 from errand.engine.server.services import Services
 from errand.engine.server.session import ClientSession
-from errand.engine.tools.registry import NAMES, SERVER_PREFIX, SERVICES, TOOLS, is_tool_name, uses_tool
+from errand.engine.tools.reading_form import full_name, reading_name
+from errand.engine.tools.registry import NAMES, SERVER_PREFIX, SERVICES, TOOLS, is_tool_name, only_reads, uses_tool
 from errand.protocol.agents import Personality
 from errand.protocol.base import EmptyResult
 from errand.protocol.events import GrantUpdate, PersonalityUpdate
@@ -144,7 +145,8 @@ async def list_tools(services: Services, session: ClientSession, params: McpList
             label=tool.label,
             description=tool.description,
             tier=tool.tier,
-            personalities=_users(personalities, tool.name),
+            personalities=_users(personalities, reading_name(tool.name)),
+            readers=tuple(personality.id for personality in personalities if only_reads(personality.tools, tool.name)),
             last_used_at=used.get(tool.name),
         )
         for tool in TOOLS
@@ -194,7 +196,8 @@ def _switched(personality: Personality, params: ToolSwitchParams, servers: Seque
     if not params.on and its_server in listed:  # all tools of its server but this one
         listed.remove(its_server)
         listed += [name for name, owner in tools.items() if owner == its_server]
-    chosen = [name for name in listed if name != params.tool] + ([params.tool] if params.on else [])
+    chosen = [name for name in listed if full_name(name) != full_name(params.tool)]
+    chosen += [params.tool] if params.on else []
     if not chosen:
         raise InvalidParams("A personality has at least one tool. Switch another one on first.")
     return msgspec.structs.replace(personality, tools=tuple(dict.fromkeys(chosen)))

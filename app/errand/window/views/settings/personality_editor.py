@@ -1,5 +1,6 @@
 """The form of one personality: name, colour, prompt, model, tools, thinking, temperature."""
 
+from functools import partial
 from itertools import pairwise
 from typing import get_args
 
@@ -10,7 +11,7 @@ from PySide6.QtWidgets import QCheckBox, QPlainTextEdit, QWidget
 
 from errand.client.texts.limits import number_of
 from errand.client.texts.task_options import THINKING_LEVELS
-from errand.protocol.agents import Color, Personality, ThinkingLevel
+from errand.protocol.agents import READING, Color, Personality, ThinkingLevel
 from errand.text.translation import decimal, tr
 from errand.window.stores.catalog import ModelStore
 from errand.window.theme.style import check_box, push_button, set_style, set_tool_tip
@@ -88,6 +89,10 @@ class TemperatureComboBox(ComboBox):
 
 def _degree(temperature: float) -> str:
     return decimal(f"{temperature:g}")
+
+
+def _tool_label(name: str) -> str:
+    return tr("{name} (reads only)").format(name=name.removesuffix(READING)) if name.endswith(READING) else name
 
 
 class PersonalityEditorView(QWidget):
@@ -204,7 +209,8 @@ class PersonalityEditorView(QWidget):
         self._color.choose(personality.color)
         self._temperature.choose(personality.temperature)
         for name, box in self._tools.items():
-            box.setChecked(not personality.tools or name in personality.tools)
+            has_all = not personality.tools and not name.endswith(READING)
+            box.setChecked(has_all or name in personality.tools)
         self._on_changed()
 
     def _show_model(self, model: str) -> None:
@@ -217,9 +223,10 @@ class PersonalityEditorView(QWidget):
         clear_layout(self._tool_row)
         self._tools = {}
         for name in tools:
-            box = self._tools[name] = check_box(name)
-            box.setAccessibleName(tr("Tool: {name}").format(name=name))
-            box.toggled.connect(self._on_changed)
+            label = _tool_label(name)
+            box = self._tools[name] = check_box(label)
+            box.setAccessibleName(tr("Tool: {name}").format(name=label))
+            box.toggled.connect(partial(self._on_tool_toggled, name))
             self._tool_row.addWidget(box)
         stops = (self._model, self._default_model, *self._tools.values(), self._thinking)
         for before, after in pairwise(stops):
@@ -228,15 +235,17 @@ class PersonalityEditorView(QWidget):
     def _entered(self) -> Personality:
         """Return the personality in the fields.
 
-        Selecting all tools is stored as an empty list, to include future tools.
+        Selecting all tools is stored as an empty list, to include future tools. Those of servers stay, without a box.
         """
         chosen = tuple(name for name, box in self._tools.items() if box.isChecked())
+        every = {name for name in self._tools if not name.endswith(READING)}
+        without_box = tuple(name for name in self._base.tools if name not in self._tools)
         return msgspec.structs.replace(
             self._base,
             name=self._name.text().strip(),
             system_prompt=self._prompt.toPlainText(),
             model=self._chosen_model,
-            tools=() if len(chosen) == len(self._tools) else chosen,
+            tools=() if every <= {*chosen} else (*chosen, *without_box),
             thinking_level=_LEVELS[self._thinking.currentIndex()],
             color=self._color.color,
             temperature=self._temperature.temperature,
@@ -260,6 +269,13 @@ class PersonalityEditorView(QWidget):
         self._save.setEnabled(bool(now.name) and not without_tools and (self._is_new or now != self._base))
         self._restore.setVisible(self._shipped is not None and now != self._shipped)
         self.problem.show_text(tr("Choose at least one tool.") if without_tools else "")
+
+    def _on_tool_toggled(self, name: str, is_on: bool) -> None:
+        """Uncheck the other form of a tool: one that only reads, or the whole tool."""
+        other = name.removesuffix(READING) if name.endswith(READING) else f"{name}{READING}"
+        if is_on and other in self._tools:
+            self._tools[other].setChecked(False)
+        self._on_changed()
 
     def _on_saved(self) -> None:
         self.save_requested.emit(self._entered())

@@ -68,7 +68,7 @@ class ToolRowView(QWidget):
         # The rest of a description tells models how to use the tool.
         first = escape_hidden(tool.description).partition("\n")[0].partition(". ")[0]
         self._about.setText(one_line(first, _DESCRIPTION).rstrip("."))
-        self._facts.setText(_facts(tool))
+        self._facts.setText(_facts(tool, personality_id))
         self._facts.set_tone("waiting" if tool.changed else "muted")
 
     def _on_clicked(self, on: bool) -> None:
@@ -76,9 +76,11 @@ class ToolRowView(QWidget):
         self.switched.emit(self._shown[0].name, on)
 
 
-def _facts(tool: ToolInfo) -> str:
+def _facts(tool: ToolInfo, personality_id: str) -> str:
     origin = tr("from {server}").format(server=escape_hidden_line(tool.origin)) if tool.origin else ""
     tier = tr("another program") if tool.origin else _TIERS[tool.tier]
+    if personality_id in tool.readers:
+        tier = tr("reads only")
     # Calls that need no approval and change nothing are not recorded.
     unused = "" if tool.tier == "free" else tr("not used recently")
     used = tr("last used {moment}").format(moment=moment_text(tool.last_used_at)) if tool.last_used_at else unused
