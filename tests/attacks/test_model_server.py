@@ -7,6 +7,7 @@ import time
 import tracemalloc
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -210,11 +211,12 @@ async def test_a_long_event_of_beginnings_of_the_key_holds_up_nobody(tmp_path: P
             longest_s = max(longest_s, time.thread_time() - began)
 
     beginnings = ((await stored_key()) or "")[:6] * 80_000
+    limits = replace(REPLY_LIMITS, repeated=len(beginnings) + 1)
     done = b'data: {"choices":[{"delta":{},"finish_reason":"stop"}]}\n\n'
     working = asyncio.create_task(others())
     try:
         message = await reply_of(
-            "openai_compatible", Reply(raw=(event({"content": beginnings}), done)), tmp_path, REPLY_LIMITS
+            "openai_compatible", Reply(raw=(event({"content": beginnings}), done)), tmp_path, limits
         )
     finally:
         working.cancel()

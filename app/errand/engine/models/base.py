@@ -42,7 +42,8 @@ class ModelOptions:
     for models that take a number; `thinking_level` is what the others are told. `left_out` are fields of requests that
     the server has refused, `required` those of thoughts that it requires back with every message. `prompt_progress`
     asks for `PromptProgress`, of servers that are known to report it. `call_form` is how the model calls tools: by the
-    interface of its server, or as JSON that a schema constrains.
+    interface of its server, or as JSON that a schema constrains. `is_small`: the model may write without end, so its
+    replies are held shorter.
     """
 
     api_key: str | None = field(default=None, repr=False)
@@ -56,6 +57,7 @@ class ModelOptions:
     required: frozenset[str] = frozenset()
     prompt_progress: bool = False
     call_form: CallForm = "native"
+    is_small: bool = False
 
 
 def level_for(thinking_budget: int) -> ThinkingLevel:

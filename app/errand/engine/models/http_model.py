@@ -39,7 +39,14 @@ from errand.engine.models.http_stream import (
     transport_failure,
 )
 from errand.engine.models.reply.builder import ReplyBuilder
-from errand.engine.models.reply.content import REPLY_LIMITS, PartlyEncoded, ReplyLimits, ReplyTooLong, encode
+from errand.engine.models.reply.content import (
+    REPLY_LIMITS,
+    PartlyEncoded,
+    ReplyLimits,
+    ReplyTooLong,
+    encode,
+    reply_limits,
+)
 
 _TIMEOUTS = Timeouts()
 _LARGE = 256 * 1024
@@ -107,7 +114,8 @@ class HttpModel:
         self._urls = self._format.urls(self._base)
 
     async def attempt(self, request: ModelRequest, stop: CancelSignal) -> AsyncGenerator[AttemptEvent, None]:
-        builder = ReplyBuilder(request.model, self._limits, self._endpoint.redactor)
+        limits = reply_limits(self._limits, is_small=request.options.is_small)
+        builder = ReplyBuilder(request.model, limits, self._endpoint.redactor)
         title = self._endpoint.provider.title
         try:
             with Deadline(stop, self._limits.seconds) as deadline:
@@ -120,7 +128,7 @@ class HttpModel:
                         raise ProviderError(self._refusal(response, body))
                     yield builder.start()
                     reader = self._format.reader(builder)
-                    reply = _ReplyStream(response, builder, reader, title, self._timeouts, self._limits.stream_bytes)
+                    reply = _ReplyStream(response, builder, reader, title, self._timeouts, limits.stream_bytes)
                     async with aclosing(reply.events(deadline)) as events:
                         async for event in events:
                             yield event

@@ -25,6 +25,8 @@ from errand.text.notice_text import limit_text
 
 # Consecutive replies that are no answer before the task ends as not done: the model is told once.
 _MAX_MISSING_ANSWERS = 2
+# Consecutive replies without a call that the app cut: the model is told once.
+_MAX_CUT_ANSWERS = 2
 # Consecutive replies without a call in `task` mode before the task counts as done.
 _MAX_NUDGES = 3
 
@@ -57,6 +59,7 @@ class StopPolicy(Feature):
         self._nudges = 0
         self._nudge = False
         self._is_cut = False
+        self._cut_answers = 0
         self._missing_count = 0
         self._tools: tuple[ToolDefinition, ...] = ()
         self.missing: MissingAnswer | None = None
@@ -127,6 +130,10 @@ class StopPolicy(Feature):
         self._missing_count = self._missing_count + 1 if self.missing is not None else 0
 
     def _is_nudge_due(self, turn: FinishedTurn) -> bool:
+        is_cut_answer = bool(turn.message.cut) and not turn.message.tool_calls
+        self._cut_answers = self._cut_answers + 1 if is_cut_answer else 0
+        if is_cut_answer:
+            return self._cut_answers < _MAX_CUT_ANSWERS
         if self.missing is not None:
             return self._missing_count < _MAX_MISSING_ANSWERS
         if self._state.task.options.mode != "task" or turn.message.tool_calls:

@@ -19,13 +19,15 @@ _SMALL_WINDOW = 8_192
 class ToolChoice:
     """The tools that a model is offered directly. `named` are registered names that a person chose, always offered.
 
-    `window` is the context window in tokens, None if unknown. `call_form` is how the model calls them.
+    `window` is the context window in tokens, None if unknown. `call_form` is how the model calls them. `is_small`: the
+    model or its window is.
     """
 
     set_name: ToolSetName = "usual"
     call_form: CallForm = "native"
     window: int | None = None
     named: frozenset[str] = frozenset()
+    is_small: bool = False
 
 
 def choose_tools(
@@ -36,4 +38,5 @@ def choose_tools(
     can_constrain = served is not None and bool(served.constraints & {"json_schema", "format"})
     has_little_room = window is not None and window < _SMALL_WINDOW
     set_name = ("minimal" if is_small or has_little_room else "usual") if mode == "auto" else mode
-    return ToolChoice(set_name, "json" if is_small and can_constrain else "native", window, named)
+    call_form: CallForm = "json" if is_small and can_constrain else "native"
+    return ToolChoice(set_name, call_form, window, named, is_small or has_little_room)

@@ -43,6 +43,7 @@ class ToolOffer:
 
     def __init__(self, tools: Sequence[AgentTool], choice: ToolChoice) -> None:
         self.call_form: CallForm = choice.call_form
+        self.is_small = choice.is_small
         self._tools = {tool.name: tool for tool in tools}
         only_reads = choice.set_name == "minimal" and isinstance(self._tools.get(Code.name), ReadingForm)
         presented = [

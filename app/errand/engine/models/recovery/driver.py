@@ -33,6 +33,7 @@ from errand.engine.models.recovery.fallback import FallbackModels, all_failed, f
 from errand.engine.models.recovery.request_adaptation import (
     has_result_pictures,
     has_signed_thoughts,
+    held_short,
     with_fields,
     without_result_pictures,
     without_summary,
@@ -228,6 +229,8 @@ class _Recovery:
             self._decoder, self.sent = TextToolsReply(request, self._limits), with_text_tools(request)
         else:
             self._decoder, self.sent = None, request
+        if request.options.is_small:
+            self.sent = held_short(self.sent)
         if learned is not None and not learned.gives_summaries(bare):
             self.sent = without_summary(self.sent)
         if learned is None:

@@ -68,7 +68,7 @@ def request_to(model_id: str, request: ModelRequest) -> ModelRequest:
     """Return the request for this model, without what is for the first one alone, such as its API key."""
     if model_id == request.model:
         return request
-    options = replace(request.options, api_key=None, prompt_progress=False, call_form="native")
+    options = replace(request.options, api_key=None, prompt_progress=False, call_form="native", is_small=False)
     return replace(request, model=model_id, options=options)
 
 

@@ -21,6 +21,10 @@ from errand.protocol.notices import TemperatureLeftOut, ThinkingNotSent, ToolsAs
 # OpenAI's reasoning models accept only their default temperature, on any server.
 _FIXED_TEMPERATURE = re.compile(r"(?:^|/)(?:o[134](?:-|$)|gpt-[5-9](?!.*chat))", re.IGNORECASE)
 
+# Of a reply of a small model, and of one that thinks before.
+_MAX_SMALL_TOKENS = 4_096
+_MAX_THOUGHT_TOKENS = 16_384
+
 _THINKING_FIELDS = frozenset({"reasoning_effort", "reasoning", "thinking", "output_config"})
 
 
@@ -41,6 +45,13 @@ def without_temperature(request: ModelRequest) -> ModelRequest:
 
 def without_summary(request: ModelRequest) -> ModelRequest:
     return replace(request, options=replace(request.options, thinking_summary=False))
+
+
+def held_short(request: ModelRequest) -> ModelRequest:
+    """Return the request to a small model with a limit of tokens: it may write until its window is full."""
+    facts = model_facts.facts(request.model)
+    most = _MAX_THOUGHT_TOKENS if facts is not None and facts.thinks else _MAX_SMALL_TOKENS
+    return replace(request, options=replace(request.options, max_tokens=request.options.max_tokens or most))
 
 
 def with_fields(request: ModelRequest, left_out: frozenset[str], required: frozenset[str]) -> ModelRequest:

@@ -2,14 +2,16 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 import msgspec
 
 from errand.engine.core.messages import AssistantContent, AssistantMessage, Text, Thinking, ToolCall
+from errand.engine.models.reply.repetition import RepetitionWatch
 from errand.protocol.base import JsonValue
 
+_REPEATS = "repeats the same text again and again"
 # Pieces of a few characters are joined in runs of this many: a string object takes twelve times the memory of such a
 # piece.
 _RUN = 256
@@ -31,7 +33,8 @@ class ReplyLimits:
     """The limits of one reply, in characters. The longest real replies have about 600,000 (128,000 tokens).
 
     `call_arguments` applies to one call, `arguments` to all. `blocks` counts texts, thoughts and calls. `stream_bytes`
-    limits the received bytes, `seconds` the duration.
+    limits the received bytes, `seconds` the duration. `repeated` is the length of a text that is the same piece again
+    and again.
     """
 
     text: int = 1_000_000
@@ -42,9 +45,17 @@ class ReplyLimits:
     blocks: int = 1_000
     stream_bytes: int = 256 * 1024 * 1024
     seconds: float = 3_600.0
+    repeated: int = 50_000
 
 
 REPLY_LIMITS = ReplyLimits()
+# Of a small model, for which so much is minutes.
+_SMALL_REPEATED = 4_000
+
+
+def reply_limits(limits: ReplyLimits, *, is_small: bool) -> ReplyLimits:
+    """Return the limits for replies of a model, which is small or not."""
+    return replace(limits, repeated=min(limits.repeated, _SMALL_REPEATED)) if is_small else limits
 
 
 class ReplyTooLong(Exception):
@@ -112,6 +123,8 @@ class ReplyContent:
         self._snapshot_of: tuple[AssistantContent, ...] | None = None
         self._open: GrowingText | None = None
         self._calls: dict[int, GrowingText] = {}
+        self._watch = RepetitionWatch(limits.repeated)
+        self._call_watches: dict[int, RepetitionWatch] = {}
         self._text = self._thinking = self._arguments = 0
 
     def __len__(self) -> int:
@@ -145,6 +158,7 @@ class ReplyContent:
         self.close()
         self._check_blocks()
         self._open = GrowingText(is_thinking=is_thinking)
+        self._watch = RepetitionWatch(self.limits.repeated)
         return len(self._finished)
 
     def grow(self, delta: str, signature: str = "") -> None:
@@ -157,7 +171,10 @@ class ReplyContent:
             self._open.signatures.append(signature)
         else:
             self._text = _counted(self._text, len(delta), self.limits.text, "characters of text")
-        self._open.add(delta)
+        repeats = self._watch.repeats(delta)
+        self._open.add(delta[: self.limits.repeated] if repeats else delta)
+        if repeats:
+            raise ReplyTooLong(_REPEATS)
 
     def close(self) -> int | None:
         """Close the open block; returns its index, None if there is none."""
@@ -186,6 +203,7 @@ class ReplyContent:
         self._finished.append(call)
         self._snapshot_of = None
         self._calls[len(self._finished) - 1] = GrowingText()
+        self._call_watches[len(self._finished) - 1] = RepetitionWatch(self.limits.repeated)
         return len(self._finished) - 1
 
     def grow_call(self, index: int, arguments: str) -> None:
@@ -195,6 +213,8 @@ class ReplyContent:
         if raw.length + len(arguments) > limit:
             raise ReplyTooLong(f"has a tool call with more than {limit:,} characters of arguments")
         self._count_arguments(len(arguments))
+        if self._call_watches[index].repeats(arguments):
+            raise ReplyTooLong(_REPEATS)
         raw.add(arguments)
 
     def arguments_of(self, index: int) -> GrowingText:

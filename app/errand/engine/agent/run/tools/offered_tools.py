@@ -22,12 +22,13 @@ class OfferedTools(Feature):
         self._names: tuple[str, ...] = ()
 
     async def before_request(self, request: ModelRequest, cancel: CancelSignal) -> ModelRequest:
-        if self._names != self._tools.offer.names:
-            self._names, self._offered = self._tools.offer.names, MessageCache()
+        offer = self._tools.offer
+        if self._names != offer.names:
+            self._names, self._offered = offer.names, MessageCache()
         return replace(
             request,
             messages=tuple(map(self._as_offered, request.messages)),
-            options=replace(request.options, call_form=self._tools.offer.call_form),
+            options=replace(request.options, call_form=offer.call_form, is_small=offer.is_small),
         )
 
     async def after_reply(
