@@ -1,12 +1,14 @@
 """A stand-in for llama.cpp's server: the same options and answers, without a model. Run as a program.
 
 Beside the usual options: `--gate FILE` lets replies wait until the file exists, `--log FILE` gets a line for each
-start. A model file with the word BROKEN cannot be loaded.
+start. A model file with the word BROKEN cannot be loaded; one with AMX ends it by SIGSEGV, unless `--no-repack` is
+given.
 """
 
 import argparse
 import json
 import os
+import signal
 import sys
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -21,12 +23,16 @@ def _options() -> argparse.Namespace:
         parser.add_argument(name, default="")
     parser.add_argument("--port", type=int)
     parser.add_argument("--jinja", action="store_true")
+    parser.add_argument("--no-repack", action="store_true")
     return parser.parse_args()
 
 
 def main() -> None:
     options = _options()
-    if b"BROKEN" in Path(options.m).read_bytes():
+    weights = Path(options.m).read_bytes()
+    if b"AMX" in weights and not options.no_repack:
+        os.kill(os.getpid(), signal.SIGSEGV)
+    if b"BROKEN" in weights:
         sys.stderr.write("loading\nllama_model_load: error loading model: tensor data is missing\n")
         sys.exit(1)
     if options.log:

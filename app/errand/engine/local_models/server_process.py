@@ -3,10 +3,11 @@
 import asyncio
 import os
 import secrets
+import signal
 import socket
 import sys
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,12 +32,15 @@ _MAX_LOG_BYTES = 16_384
 _MAX_REASON_LENGTH = 300
 _KEY_BYTES = 24
 _OPTION_VARIABLES = "LLAMA_ARG_"
+_SIGNALLED = 128  # plus the signal: the exit code of a shell whose command was ended
+# An instruction of the processor that the virtual machine does not allow: AMX was seen to end with SIGSEGV.
+_CRASHES = frozenset(code for number in (signal.SIGSEGV, signal.SIGILL) for code in (-number, _SIGNALLED + number))
 
 
 @dataclass(frozen=True, slots=True)
 class ServerOptions:
     """`memory_limit_bytes` holds for what the process allocates, 0 for none. Of `gpu_layers`, -1 leaves the number to
-    llama.cpp.
+    llama.cpp. `repacks`: weights are arranged for the processor's matrix instructions.
     """
 
     name: str
@@ -45,6 +49,7 @@ class ServerOptions:
     threads: int
     gpu_layers: int = -1
     memory_limit_bytes: int = 0
+    repacks: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +71,24 @@ class RunningServer:
         await _end(self.child, self.owner)
 
 
+class _Crashed(LocalModelFailed):
+    """The program was ended by its own use of the processor or of memory."""
+
+
 async def start_server(program: Path, options: ServerOptions, pool: "HttpPool") -> RunningServer:
     """Start the server and wait until the model is loaded; cancelling this ends the process.
 
-    Raises `LocalModelFailed`.
+    A program that crashes is started once more without the processor's matrix instructions. Raises `LocalModelFailed`.
     """
+    try:
+        return await _start(program, options, pool)
+    except _Crashed as crash:
+        with suppress(LocalModelFailed):  # an old program does not know the option: the crash says more
+            return await _start(program, replace(options, repacks=False), pool)
+        raise crash from None
+
+
+async def _start(program: Path, options: ServerOptions, pool: "HttpPool") -> RunningServer:
     adopt_orphans()
     port, key = _free_port(), secrets.token_urlsafe(_KEY_BYTES)
     environment = {**_environment(), "LLAMA_API_KEY": key}
@@ -112,6 +130,7 @@ def _command(program: Path, options: ServerOptions, port: int) -> list[str]:
     """Return the command. It has one slot: requests wait for each other, and each has the whole context."""
     command = [str(program), "-m", str(options.model), "--alias", options.name, "--host", _HOST, "--port", str(port)]
     command += ["--jinja", "-np", "1", "-c", str(options.context_tokens), "-t", str(options.threads)]
+    command += [] if options.repacks else ["--no-repack"]
     return command if options.gpu_layers < 0 else [*command, "-ngl", str(options.gpu_layers)]
 
 
@@ -160,7 +179,8 @@ def _early_end(code: int, log: bytes, options: ServerOptions) -> LocalModelFaile
             f"{options.name} did not fit into memory: {reason}",
             "Close other programs, lower the setting local_model_context, or choose a smaller model.",
         )
-    return LocalModelFailed(
+    failure = _Crashed if code in _CRASHES else LocalModelFailed
+    return failure(
         f"llama.cpp's server could not load {options.name}: {reason}",
         "If the file is damaged, remove the model and download it again; if the program is too old for it, empty the "
         "setting llama_server and install the model again.",
