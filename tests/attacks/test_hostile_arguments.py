@@ -19,12 +19,12 @@ from errand.engine.permissions.policy import decide
 from errand.engine.tools.argument_check import check_in_time
 from errand.engine.tools.base import Tool
 from errand.engine.tools.context import ToolContext
-from errand.engine.tools.registry import NAMES, bind
+from errand.engine.tools.registry import NAMES
 from errand.engine.tools.results import ToolError, ToolResult
 from errand.protocol.base import JsonObject, JsonValue
 from tests.attacks.campaign import Campaign
 from tests.support.limits import WAIT_LIMIT_S
-from tests.support.loop_parts import make_tool_context, text_of
+from tests.support.loop_parts import make_tool_context, text_of, tool_of
 
 _MAX_ERROR_LENGTH, _MAX_SUMMARY_LENGTH = 40_000, 200
 # Far above what a call takes on a busy machine, far below what blocks a task.
@@ -106,7 +106,7 @@ async def test_a_tool_answers_hostile_arguments_with_a_clear_error(
     name: str, context: ToolContext, tmp_path: Path
 ) -> None:
     campaign = Campaign()
-    (tool,) = bind(context, (name,))
+    tool = tool_of(context, name)
     calls = list(_calls(tool, _values(campaign)))
     most = campaign.rounds(20, len(calls))
     for label, arguments in campaign.random(name).sample(calls, min(most, len(calls))):

@@ -16,7 +16,7 @@ from errand.engine.models.base import BlockDelta, ModelEvent, ModelRequest, Repl
 from errand.engine.tools.base import ExecutionMode, Tool
 from errand.engine.tools.context import ToolContext
 from errand.engine.tools.processes.termination import ProcessSweep
-from errand.engine.tools.registry import bind
+from errand.engine.tools.registry import TOOLS
 from errand.engine.tools.results import OnUpdate, ToolError, ToolResult, text_result
 from errand.engine.tools.sessions import ConversationSessions, ToolSessions
 from errand.engine.tools.shell.environment import clean_environment
@@ -210,8 +210,7 @@ def make_tool_context(folder: Path, task_id: str = "task_1") -> ToolContext:
 
 
 def tool_of(context: ToolContext, name: str) -> Tool:
-    (tool,) = bind(context, (name,))
-    return tool
+    return next(tool for tool in TOOLS if tool.name == name)(context)
 
 
 @asynccontextmanager

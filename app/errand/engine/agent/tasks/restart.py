@@ -19,7 +19,7 @@ from errand.engine.core.workspace_threads import in_workspace
 from errand.engine.event_log import EventLog
 from errand.engine.storage.database import Database
 from errand.engine.tools.argument_check import check_arguments
-from errand.engine.tools.base import Access, Tool
+from errand.engine.tools.base import Access, GuardedTool
 from errand.engine.tools.context import ShellContext, ToolContext
 from errand.engine.tools.processes.termination import end_abandoned
 from errand.engine.tools.registry import bind
@@ -124,7 +124,7 @@ async def _ask_about_calls(task: Task, database: Database, log: EventLog, paths:
             log.publish(AskUpdate(ask=unknown_outcome_ask(started, access, task)))
 
 
-def _access(tool: Tool | None, call: ToolCallBlock) -> Access | None:
+def _access(tool: GuardedTool | None, call: ToolCallBlock) -> Access | None:
     """None for a call that would be refused before it runs."""
     if tool is None or call.invalid is not None:
         return None
