@@ -9,7 +9,7 @@ from errand.protocol.tasks.methods import TaskResult
 
 PromptPartName = Literal["role", "rules", "instructions", "skills", "facts", "workspace", "plan"]
 
-ContextPart = Literal["system", "tools", "summary", "kept", "history", "results", "memory"]
+ContextPart = Literal["system", "tools", "services", "summary", "kept", "history", "results", "memory"]
 
 
 class PromptPart(Wire, frozen=True, kw_only=True):
@@ -56,12 +56,16 @@ class ContextExplainParams(Wire, frozen=True, kw_only=True):
 class ContextShare(Wire, frozen=True, kw_only=True):
     """`tokens` is this part's share of the turn's input: the provider's count, divided in proportion to characters.
 
-    A picture counts as 6,000 characters. `items` counts messages, tools or results.
+    A picture counts as 6,000 characters. `items` counts messages, tools or results. The part `services` are tools of
+    MCP servers. Beside what was sent, `findable_items` of the part `tools` counts tools that the model finds when it
+    needs them, which would take `findable_tokens`.
     """
 
     part: ContextPart
     tokens: int
     items: int
+    findable_items: int = 0
+    findable_tokens: int = 0
 
 
 class ContextItem(Wire, frozen=True, kw_only=True):

@@ -52,3 +52,16 @@ def test_instructions_are_followed_by_their_parts() -> None:
 def test_without_a_known_window_or_reply_only_known_values_are_shown() -> None:
     assert format_context(explained(window=None), PLAIN, 80)[0] == "Turn 3: 50,000 tokens"
     assert format_context(explained(used=0), PLAIN, 80) == ["This task has no counted replies yet."]
+
+
+def test_tools_are_followed_by_those_that_are_found_when_needed() -> None:
+    shares = (
+        ContextShare(part="tools", tokens=2_000, items=13, findable_items=27, findable_tokens=9_100),
+        ContextShare(part="services", tokens=600, items=2),
+    )
+    lines = format_context(msgspec.structs.replace(explained(), shares=shares), PLAIN, 80)
+    assert lines[1:] == [
+        "  2,000  Tools (13 tools)",
+        "         - 27 more tools, found when needed: 9,100 tokens not sent",
+        "    600  Tools of MCP servers (2 tools)",
+    ]

@@ -133,7 +133,7 @@ async def explain(client: RawClient, **params: object) -> ContextExplainResult:
 
 async def test_tokens_of_a_turn_are_divided_in_proportion_to_characters(engine: EngineServer) -> None:
     journal = engine.database.journal
-    parts = (PartSize("system", 1000, 1), PartSize("tools", 500, 5), PartSize("history", 1501, 7))
+    parts = (PartSize("system", 1000, 1), PartSize("tools", 500, 5, 30, 9003), PartSize("history", 1501, 7))
     journal.put(
         conversations.save(conversation()),
         tasks.save(task()),
@@ -156,7 +156,7 @@ async def test_tokens_of_a_turn_are_divided_in_proportion_to_characters(engine: 
     )
     shares = (
         ContextShare(part="system", tokens=333, items=1),
-        ContextShare(part="tools", tokens=167, items=5),
+        ContextShare(part="tools", tokens=167, items=5, findable_items=30, findable_tokens=3000),
         ContextShare(part="history", tokens=500, items=7),
     )
     window = engine.services.models.router.context_tokens(PRICED)

@@ -18,7 +18,7 @@ from errand.cli.terminal.text import aligned, columns, one_line, plain, short_pa
 from errand.client.connection import Connection
 from errand.client.launch import connect
 from errand.client.number_format import file_size
-from errand.client.texts.context import CONTEXT_PARTS, PROMPT_PARTS, part_items_text
+from errand.client.texts.context import CONTEXT_PARTS, PROMPT_PARTS, findable_text, part_items_text
 from errand.protocol.context import (
     CONTEXT_EXPLAIN,
     PROMPT_GET,
@@ -82,7 +82,8 @@ def _share(share: ContextShare, prompt: Sequence[PromptShare]) -> list[tuple[str
     """Return a part; for the system prompt also its own parts."""
     name, items = CONTEXT_PARTS[share.part], part_items_text(share.part, share.items)
     row = f"{share.tokens:,}", f"{name} ({items})" if items else name
-    return [row, *map(_prompt_part, prompt)] if share.part == "system" else [row]
+    findable = [("", f"- {text}")] if (text := findable_text(share)) else []
+    return [row, *findable, *(map(_prompt_part, prompt) if share.part == "system" else ())]
 
 
 def _prompt_part(part: PromptShare) -> tuple[str, str]:

@@ -1,12 +1,13 @@
 """The parts of a turn's context and of a system prompt, and what a summary saved."""
 
 from errand.protocol.blocks import SummaryBlock
-from errand.protocol.context import ContextPart, PromptPartName
+from errand.protocol.context import ContextPart, ContextShare, PromptPartName
 from errand.text.translation import decimal, tr, trn
 
 CONTEXT_PARTS: dict[ContextPart, str] = {
     "system": tr("Instructions"),
     "tools": tr("Tools"),
+    "services": tr("Tools of MCP servers"),
     "summary": tr("Summary"),
     "kept": tr("Kept messages"),
     "history": tr("Messages"),
@@ -28,7 +29,7 @@ PROMPT_PARTS: dict[PromptPartName, str] = {
 def part_items_text(part: ContextPart, items: int) -> str:
     """Return the number of items of a part; empty if there is only one."""
     match part:
-        case "tools":
+        case "tools" | "services":
             return trn("{n} tool", "{n} tools", items)
         case "kept" | "history":
             return trn("{n} message", "{n} messages", items)
@@ -38,6 +39,15 @@ def part_items_text(part: ContextPart, items: int) -> str:
             return trn("{n} text", "{n} texts", items)
         case "system" | "summary":
             return ""
+
+
+def findable_text(share: ContextShare) -> str:
+    """Return how many tools were left out because the model finds them when it needs them; empty for none."""
+    if not share.findable_items:
+        return ""
+    tools = trn("{n} more tool", "{n} more tools", share.findable_items)
+    tokens = trn("{n} token", "{n} tokens", share.findable_tokens)
+    return tr("{tools}, found when needed: {tokens} not sent").format(tools=tools, tokens=tokens)
 
 
 def summary_text(summary: SummaryBlock) -> str:

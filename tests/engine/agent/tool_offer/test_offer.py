@@ -163,6 +163,27 @@ async def test_a_hidden_tool_is_found_and_called_and_the_record_has_its_own_name
     assert len({tuple(request.offered) for request in engine.model.requests}) == 1
 
 
+@pytest.mark.parametrize("tool_set", ["minimal", "usual"])
+async def test_a_turn_says_what_tools_of_servers_take_and_what_was_left_to_be_found(
+    tool_set: str, tmp_path: Path
+) -> None:
+    async with engine_parts(tmp_path, ModelServer(turns=[DONE])) as engine:
+        engine.services.settings.set("tool_set", tool_set)
+        engine.services.settings.set_mcp_servers((stored(),))
+        task = await engine.watcher.end((await engine.start(approve="all")).id)
+        sent = await engine.services.database.turns.sent(task.id)
+    assert sent is not None
+    parts = {part.part: part for part in sent.parts}
+    tools = parts["tools"]
+    assert tools.findable_items > 0 and tools.findable_characters > 50 * tools.findable_items
+    if tool_set == "minimal":
+        assert "services" not in parts
+    else:
+        assert parts["services"].items == 2 and parts["services"].characters > 20
+    (request,) = engine.model.requests
+    assert len(request.offered) == sum(part.items for name, part in parts.items() if name in ("tools", "services"))
+
+
 async def test_earlier_calls_are_sent_under_the_names_that_the_model_was_offered(tmp_path: Path) -> None:
     turns = [Reply(calls=(Call("write", {"path": "a.txt", "content": "x"}),)), DONE]
     async with engine_parts(tmp_path, ModelServer(turns=turns)) as engine:

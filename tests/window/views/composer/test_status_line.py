@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt, QTimer
-from PySide6.QtWidgets import QLabel, QPushButton
+from PySide6.QtWidgets import QLabel, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
+from errand.protocol.context import ContextExplainResult, ContextShare
 from errand.protocol.tasks.groups import CallProgress
 from errand.protocol.tasks.task import Task, replace_fields
 from errand.protocol.usage import Usage
@@ -56,6 +57,21 @@ async def test_the_line_says_one_thing_and_its_popover_the_rest(tmp_path: Path, 
         assert not any("limit" in label.text() for label in popover.findChildren(QLabel) if not label.isHidden())
         line.show_task(None)
         assert line.text == ""
+
+
+def test_the_popover_lists_tools_of_servers_and_those_that_are_found_when_needed(theme: Theme, qtbot: QtBot) -> None:
+    bar = QWidget()
+    qtbot.addWidget(bar)
+    popover = ContextPopoverView(theme, bar)
+    shares = (
+        ContextShare(part="tools", tokens=2_000, items=13, findable_items=27, findable_tokens=9_100),
+        ContextShare(part="services", tokens=600, items=2),
+    )
+    popover.show_parts(
+        ContextExplainResult(task_id="t", turn=1, model="a/b", used_tokens=3_000, window_tokens=None, shares=shares)
+    )
+    texts = {label.text() for label in popover.findChildren(QLabel)}
+    assert {"27 more tools, found when needed: 9,100 tokens not sent", "Tools of MCP servers", "600"} <= texts
 
 
 async def test_a_task_that_works_is_paused_and_a_paused_one_resumed(tmp_path: Path, theme: Theme, qtbot: QtBot) -> None:

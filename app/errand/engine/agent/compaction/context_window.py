@@ -204,7 +204,7 @@ class ContextWindow(Feature):
         """Return what to do if the instructions and the tools alone take most of the window; empty if they do not."""
         assert self._estimate is not None, "it was fitted"
         sizes = {part.part: part.characters for part in request_sizes(request)}
-        fixed = self._estimate.tokens_of(sizes.get("system", 0) + sizes.get("tools", 0))
+        fixed = self._estimate.tokens_of(sum(sizes.get(part, 0) for part in ("system", "tools", "services")))
         if fixed < _LITTLE_ROOM * window:
             return ""
         name, larger = served_name(request.model), LARGER_WINDOW[self._options.server_kind(request.model)]

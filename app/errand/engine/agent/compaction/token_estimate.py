@@ -7,12 +7,15 @@ import heapq
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from errand.engine.agent.history.visible_history import SummaryMessage, length_of, visible_history
 from errand.engine.core.messages import ModelMessage, ToolResultMessage
 from errand.engine.models.base import ModelRequest, ToolDefinition
 from errand.engine.models.message_cache import BeginningCache, MessageCache
 from errand.engine.models.reply.usage import characters_of, characters_of_tool
 from errand.engine.storage.records.turns import PartSize
+from errand.engine.tools.mcp.tool import is_tool_of_servers
 from errand.protocol.blocks import (
     FileBlock,
     ImageBlock,
@@ -73,13 +76,25 @@ def _sizes(request: ModelRequest) -> tuple[PartSize, ...]:
     size = _size_of_messages(request.messages, after)
     parts = (
         PartSize("system", len(request.system_prompt), 1),
-        _part("tools", map(_size_of_tool, request.tools)),
+        _part("tools", (_size_of_tool(tool) for tool in request.tools if not is_tool_of_servers(tool.name))),
+        _part("services", (_size_of_tool(tool) for tool in request.tools if is_tool_of_servers(tool.name))),
         _part("summary", map(characters_of, summary)),
         _part("kept", map(characters_of, request.messages[len(summary) : after])),
         PartSize("history", size.history, size.entries),
         PartSize("results", size.results, size.calls),
     )
     return tuple(part for part in parts if part.characters)
+
+
+def with_findable(sizes: tuple[PartSize, ...], tools: Sequence[ToolDefinition]) -> tuple[PartSize, ...]:
+    """Return the sizes with those of the tools that the model finds when it needs them."""
+    characters = sum(map(_size_of_tool, tools))
+    return tuple(
+        msgspec.structs.replace(size, findable_items=len(tools), findable_characters=characters)
+        if size.part == "tools"
+        else size
+        for size in sizes
+    )
 
 
 @dataclass(frozen=True, slots=True)

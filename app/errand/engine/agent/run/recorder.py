@@ -1,13 +1,13 @@
 """Records what an agent does: nodes, plans, turns and tool executions, intent before result."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Literal
 
-from errand.engine.agent.compaction.token_estimate import request_sizes
+from errand.engine.agent.compaction.token_estimate import request_sizes, with_findable
 from errand.engine.agent.history.conversion import blocks_of, plan_of
 from errand.engine.agent.loop.events import (
     AgentEvent,
@@ -27,7 +27,7 @@ from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.errors import Busy
 from errand.engine.core.ids import new_id
 from errand.engine.core.messages import AssistantMessage, Message, StopReason, Text, ToolCall, ToolResultMessage
-from errand.engine.models.base import BlockDelta, ModelNotice, ModelRequest, PromptProgress, Retry
+from errand.engine.models.base import BlockDelta, ModelNotice, ModelRequest, PromptProgress, Retry, ToolDefinition
 from errand.engine.models.reply.usage import usage_or_estimate, with_usage
 from errand.engine.storage.records import executions, tasks, turns
 from errand.engine.storage.sql.journal import Journal
@@ -198,6 +198,7 @@ class TaskRecorder(Feature):
         self._call_number = 0
         self._request: ModelRequest | None = None
         self._is_detached = False
+        self.findable_tools: Callable[[], Sequence[ToolDefinition]] = tuple  # not sent, but found by the model
         self._withholds_results = False
         self._remarks: list[NoticeData] = []
         self._remarks_made: set[NoticeData] = set()
@@ -253,7 +254,8 @@ class TaskRecorder(Feature):
     def turn_started(self, request: ModelRequest) -> None:
         """Write the intent of a model call and its size; the caller awaits the commit."""
         self._state.turn_started()
-        self._call_began(request, self._state.task.progress.step_count, request_sizes(request))
+        sizes = with_findable(request_sizes(request), self.findable_tools())
+        self._call_began(request, self._state.task.progress.step_count, sizes)
 
     def summary_started(self, request: ModelRequest) -> None:
         """Write the intent of a call that summarises, which is not a turn; the caller awaits the commit."""

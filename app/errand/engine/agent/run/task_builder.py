@@ -205,6 +205,7 @@ class TaskBuilder:
             self.tools.replace((*bound, find_tools)), Path(task.request.workspace), self._choice(task, personality)
         )
         calls.find_tools = lambda: tools.all
+        recorder.findable_tools = lambda: tools.offer.findable
         gate = PauseGate(state, values.seconds_between_calls, RateLimitWait(state))
         options = ContextWindowOptions(
             self.models.window_of,

@@ -13,7 +13,7 @@ from errand.engine.tools.base import AgentTool
 from errand.engine.tools.code.tool import Code
 from errand.engine.tools.control.find_tools import FindTools
 from errand.engine.tools.mcp.definitions import SEPARATOR, is_service_tool
-from errand.engine.tools.mcp.tool import McpResources
+from errand.engine.tools.mcp.tool import is_tool_of_servers
 from errand.engine.tools.reading_form import ReadingForm
 from errand.protocol.base import JsonValue
 
@@ -62,20 +62,26 @@ class ToolOffer:
             if choice.set_name == "usual" and presentation.tool in self._tools
         }
         # A small model is not told of tools that it can do without.
-        worth_finding = any(map(_is_of_servers, self._hidden)) or (choice.set_name != "minimal" and self._hidden)
+        worth_finding = any(map(is_tool_of_servers, self._hidden)) or (choice.set_name != "minimal" and self._hidden)
         can_find = FindTools.name in self._tools and bool(worth_finding)
         definitions = [self._definition(presentation) for presentation in presented]
         definitions += map(_own_definition, direct)
         if can_find:
             definitions += [self._find_tools_definition(), _CALL_TOOL]
         self.definitions = tuple(definitions)
+        rare = (self._definition(presentation) for presentation in self._rare.values())
+        self._hidden_definitions = (*rare, *map(_own_definition, self._hidden.values()))
         self.names = tuple(definition.name for definition in definitions)
 
     @property
     def hidden_definitions(self) -> tuple[ToolDefinition, ...]:
-        """The definitions of the tools that `find_tools` finds."""
-        rare = (self._definition(presentation) for presentation in self._rare.values())
-        return (*rare, *map(_own_definition, self._hidden.values()))
+        """The definitions of the tools that `find_tools` finds, also if the model is not told of it."""
+        return self._hidden_definitions
+
+    @property
+    def findable(self) -> tuple[ToolDefinition, ...]:
+        """The definitions of the tools that this model finds when it needs them."""
+        return self._hidden_definitions if CALL_TOOL in self.names else ()
 
     def registered(self, call: ToolCall) -> ToolCall:
         """Return the call of the registered tool for one as offered; unchanged if no offered tool has its name."""
@@ -151,7 +157,7 @@ def _split(tools: Iterable[AgentTool], choice: ToolChoice) -> tuple[list[AgentTo
     for tool in tools:
         if choice.set_name == "all":
             direct.append(tool)
-        elif _is_of_servers(tool.name):
+        elif is_tool_of_servers(tool.name):
             services.append(tool)
         else:
             # A completion that is left is one whose answer follows a schema.
@@ -160,10 +166,6 @@ def _split(tools: Iterable[AgentTool], choice: ToolChoice) -> tuple[list[AgentTo
     has_room = choice.set_name != "minimal" and sum(map(_tokens, services)) <= share
     (direct if has_room else hidden).extend(services)
     return direct, hidden
-
-
-def _is_of_servers(name: str) -> bool:
-    return is_service_tool(name) or name == McpResources.name
 
 
 def _tokens(tool: AgentTool) -> int:

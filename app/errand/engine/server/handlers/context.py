@@ -77,8 +77,16 @@ def _used(sent: SentTurn) -> int:
 def shares(parts: tuple[PartSize, ...], used: int) -> tuple[ContextShare, ...]:
     """Return the counted tokens, divided in proportion to characters; the shares add up to the total."""
     tokens = _divided(used, [part.characters for part in parts])
+    rate = used / max(1, sum(part.characters for part in parts))
     return tuple(
-        ContextShare(part=part.part, tokens=share, items=part.items) for part, share in zip(parts, tokens, strict=True)
+        ContextShare(
+            part=part.part,
+            tokens=share,
+            items=part.items,
+            findable_items=part.findable_items,
+            findable_tokens=round(part.findable_characters * rate),
+        )
+        for part, share in zip(parts, tokens, strict=True)
     )
 
 

@@ -86,11 +86,16 @@ _STARTED = (
 
 
 class PartSize(msgspec.Struct, frozen=True):
-    """The size of one kind of content in a turn's request."""
+    """The size of one kind of content in a turn's request.
+
+    `findable_items` tools of `findable_characters` were not sent: the model finds them when it needs them.
+    """
 
     part: ContextPart
     characters: int
     items: int
+    findable_items: int = 0
+    findable_characters: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from errand.engine.tools.arguments import decode, schema_of, text_argument
 from errand.engine.tools.base import Access, ExecutionMode
 from errand.engine.tools.cancellation import until_cancelled
 from errand.engine.tools.context import ToolContext
-from errand.engine.tools.mcp.definitions import ServerTool, changed_text
+from errand.engine.tools.mcp.definitions import ServerTool, changed_text, is_service_tool
 from errand.engine.tools.mcp.http import LoginNeeded
 from errand.engine.tools.mcp.json_rpc import McpError, McpTimeout
 from errand.engine.tools.mcp.known import KnownServers
@@ -34,6 +34,11 @@ _MAX_PREVIEW_LENGTH = 20_000
 _MAX_ARGUMENT_BYTES = 4 * 1024 * 1024
 _UPDATE_PAUSE_S = 0.1
 _MAX_RESOURCES = 200
+
+
+def is_tool_of_servers(name: str) -> bool:
+    """Return True for a tool of a server, and for the one that reads the resources of servers."""
+    return is_service_tool(name) or name == McpResources.name
 
 
 class McpTool:

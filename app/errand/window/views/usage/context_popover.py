@@ -6,7 +6,7 @@ from PySide6.QtWidgets import QFrame, QGridLayout, QSizePolicy, QWidget
 
 from errand.client.number_format import tokens
 from errand.client.safe_text import plain
-from errand.client.texts.context import CONTEXT_PARTS, PROMPT_PARTS, part_items_text
+from errand.client.texts.context import CONTEXT_PARTS, PROMPT_PARTS, findable_text, part_items_text
 from errand.client.texts.limits import limit_name
 from errand.protocol.context import ContextExplainResult, ContextPart, ContextShare, PromptShare
 from errand.protocol.tasks.groups import DecidedMode
@@ -27,6 +27,7 @@ _ABOUT = tr("The model then reads a summary of the earlier messages.")
 _COLOURS: dict[ContextPart, str] = {
     "system": "muted",
     "tools": "syntax_keyword",
+    "services": "syntax_string",
     "summary": "person_violet",
     "kept": "person_pink",
     "history": "accent",
@@ -149,6 +150,9 @@ class ContextPopoverView(QFrame):
             grid.addWidget(TextLabel(self._theme, name), row, 1)
             grid.addWidget(TextLabel(self._theme, items, tone="muted"), row, 2, Qt.AlignmentFlag.AlignRight)
             grid.addWidget(self._number(name, share.tokens), row, 3, Qt.AlignmentFlag.AlignRight)
+            if findable := findable_text(share):
+                label = TextLabel(self._theme, findable, tone="muted", size=self._theme.tokens.size_small, wrap=True)
+                grid.addWidget(label, grid.rowCount(), 1, 1, 3)
             for part in found.prompt if share.part == "system" else ():
                 self._add_prompt_part(grid, part)
         return rows
