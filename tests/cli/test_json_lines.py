@@ -10,7 +10,7 @@ from errand.protocol.conversations import ConversationTreeResult
 from errand.protocol.events import EventRecord, TaskUpdate
 from errand.protocol.methods import Notice
 from errand.protocol.usage import Usage
-from tests.support.flat_tasks import FLAT_TASK, LATER_ACTIVITY, TASK
+from tests.support.flat_tasks import FLAT_TASK, LATER_FIELDS, TASK
 
 _SIDE = BranchSide(nodes=(), count=0, tasks=(TASK,), usage=Usage())
 
@@ -36,4 +36,4 @@ def test_a_task_is_printed_as_one_object(value: object, path: tuple[str | int, .
 
 def test_the_object_has_the_fields_of_a_task_before_it_had_groups() -> None:
     before: JsonObject = FLAT_TASK
-    assert flat_task(TASK).keys() - LATER_ACTIVITY == before.keys()
+    assert flat_task(TASK).keys() - LATER_FIELDS.keys() == before.keys()

@@ -27,14 +27,16 @@ from tests.support.records import NOW
 def printed_task(line: str) -> Task:
     """The task of a line that `--json` printed."""
     task = grouped_task(msgspec.json.decode(line, type=JsonObject))
-    added = {name: task.pop(name) for name in LATER_ACTIVITY if name in task}
-    assert isinstance(task["activity"], dict)
-    task["activity"] |= added
+    for name, group_name in LATER_FIELDS.items():
+        group = task[group_name]
+        assert isinstance(group, dict)
+        if name in task:
+            group[name] = task.pop(name)
     return msgspec.convert(task, Task)
 
 
-# Fields of the activity that came after revision 0016.
-LATER_ACTIVITY = frozenset({"awaitsServer"})
+# Fields that came after revision 0016, and their groups.
+LATER_FIELDS = {"awaitsServer": "activity", "toolRuns": "progress"}
 
 
 _AT = NOW.isoformat().replace("+00:00", "Z")

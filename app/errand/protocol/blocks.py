@@ -6,8 +6,8 @@ from errand.protocol.base import JsonObject, Timestamp, Wire
 from errand.protocol.notices import NoticeData
 
 # `nudge`: go on or complete the task; `cut`: the last reply was cut; `as_chat`: a person made the task a chat;
-# `resume`: continue after an interruption; `no_answer`: the last reply was no answer.
-EngineMessageKind = Literal["nudge", "cut", "no_answer", "as_chat", "resume", "as_plan", "plan_over"]
+# `resume`: continue after an interruption; `no_answer`: the last reply was no answer; `no_work`: no tool has run.
+EngineMessageKind = Literal["nudge", "no_work", "cut", "no_answer", "as_chat", "resume", "as_plan", "plan_over"]
 
 
 class TextBlock(Wire, frozen=True, kw_only=True, omit_defaults=True, tag="text"):

@@ -49,7 +49,7 @@ async def test_a_chat_that_has_answered_goes_on_as_a_task(errand: Errand) -> Non
     async with ModelServer(replies=replies) as server:
         model = ("--model", "openai_compatible/test-model", "--api-base", server.url)
         answered = await errand.run("run", *model, "could one?")
-        assert "answered in chat mode" in answered.out
+        assert "answered, no tool used" in answered.out
         chat = await errand.task("completed")
         changed = await errand.run("mode", chat.id, "task")
         assert "It continues as task" in changed.out

@@ -64,7 +64,9 @@ async def test_the_id_can_ask_for_it(errand: Errand, workspace: Path) -> None:
 async def test_a_final_answer_at_once_is_a_chat(errand: Errand) -> None:
     async with like_ollama(ANSWER) as server:
         done = await errand.run("run", *MODEL, server.url, "how many lines has it?")
-    assert (done.code, "answered in chat mode" in done.out, "taken as a task" in done.out) == (0, True, False), done.out
+    assert (done.code, "answered, no tool used" in done.out, "taken as a task" in done.out) == (0, True, False), (
+        done.out
+    )
     assert done.out.count("The file has 2 lines.") == 1
 
 

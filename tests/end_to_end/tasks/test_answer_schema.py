@@ -17,7 +17,7 @@ async def test_with_a_schema_the_answer_alone_is_the_output(errand: Errand, work
     async with ModelServer(replies=[reply]) as server:
         done = await errand.run("run", "--answer-schema", "schema.json", *MODEL, server.url, "count the lines")
     assert (done.code, done.out) == (0, '{"lines":2}\n')
-    assert "task complete" in done.err
+    assert "answered, no tool used" in done.err
 
 
 async def test_a_schema_that_cannot_be_used_is_said_at_once(errand: Errand, workspace: Path) -> None:

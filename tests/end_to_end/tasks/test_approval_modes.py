@@ -82,7 +82,7 @@ async def test_the_mode_is_changed_within_a_conversation(errand: Errand, workspa
         await screen.shows("Usage: /approve ask, edits, plan, all, never", then="/approve plan\r")
         await screen.shows("Plan: ", then="look around\r")
         await screen.shows("That is all.")
-        await screen.shows("task complete", then="/approve edits\r")
+        await screen.shows("answered, no tool used", then="/approve edits\r")
         await screen.shows("Accept edits: ", then="now do it\r")
         await screen.shows("Approval needed")
         await screen.shows("run    rm made", then="/approve plan\r")

@@ -39,7 +39,7 @@ async def test_a_task_whose_terminal_was_killed_is_answered_from_another_one(err
             await screen.shows("2  friendly")
             await screen.shows("answer >", then="2\r")
             await screen.shows("All settled.")
-            await screen.shows("task complete")
+            await screen.shows("answered, no tool used")
             code = await screen.ended()
         watched = await rest(onlooker)
         message = server.requests[2].messages[-1]["content"]
@@ -86,7 +86,7 @@ async def test_what_is_typed_to_a_followed_task_steers_it(errand: Errand) -> Non
             gate.set()
             await screen.shows("A blue one it is.")
             await screen.shows("And that was all.")
-            await screen.shows("task complete")
+            await screen.shows("answered, no tool used")
             code = await screen.ended()
         done = await rest(running)
         asked = [str(request.messages[-1]["content"]) for request in server.requests]
@@ -105,7 +105,7 @@ async def test_a_streaming_reply_is_not_cut_by_what_is_typed_to_a_followed_task(
             await screen.shows("> note this", then="half a li")
             assert await screen.ended() == 0
         await rest(running)
-    end = screen.seen.index("task complete") if "task complete" in screen.seen else len(screen.seen)
+    end = screen.seen.index("answered, no tool used") if "answered, no tool used" in screen.seen else len(screen.seen)
     first = screen.seen[:end]
     assert first.index("word29") < first.rindex("> note this")
     assert "not sent: half a li" in screen.seen
@@ -205,8 +205,8 @@ async def test_a_task_that_a_killed_engine_left_is_resumed_and_followed_to_its_e
     assert (interrupted.code, f"errand resume {task_id[-8:]}" in interrupted.err) == (1, True)
     assert resumed.code == 0, resumed.err
     assert "I have begun." in resumed.out
-    assert "It is done.\n✓ task complete" in resumed.out
-    assert (ended.code, "has ended: completed" in ended.err, ended.out) == (0, True, "It is done.\n")
+    assert "It is done.\n• answered, no tool used" in resumed.out
+    assert (ended.code, "has ended: answered" in ended.err, ended.out) == (0, True, "It is done.\n")
     assert (again.code, "completed" in again.err) == (1, True)
 
 

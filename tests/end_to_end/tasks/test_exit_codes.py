@@ -8,7 +8,9 @@ from tests.support.command_line import Errand
 from tests.support.model_server import Call, ModelServer, Reply
 
 MODEL = ("--model", "openai_compatible/test-model", "--api-base")
-THINKING = [Reply(text=f"I think about it, part {number}.") for number in (1, 2, 3)]
+DONE = Reply(calls=(Call("task_complete", {"summary": "Done."}),))
+THINKING = [Reply(text=f"I think about it, part {number}.") for number in (1, 2)]
+LOOKING = Reply(calls=(Call("shell", {"command": "ls"}),))
 
 
 def touch(*names: str) -> list[Reply]:
@@ -16,7 +18,7 @@ def touch(*names: str) -> list[Reply]:
 
 
 async def test_a_task_that_never_says_that_it_is_done_is_not_complete(errand: Errand) -> None:
-    async with ModelServer(replies=THINKING) as server:
+    async with ModelServer(replies=[LOOKING, *THINKING]) as server:
         done = await errand.run("run", "--mode", "task", *MODEL, server.url, "think")
     assert done.code == 4
     assert "! Ended without confirming that it's done · 3 turns" in done.out
@@ -25,7 +27,7 @@ async def test_a_task_that_never_says_that_it_is_done_is_not_complete(errand: Er
 
 
 async def test_programs_read_it_in_fields(errand: Errand) -> None:
-    async with ModelServer(replies=THINKING) as server:
+    async with ModelServer(replies=[LOOKING, *THINKING]) as server:
         done = await errand.run("run", "--json", "--mode", "task", *MODEL, server.url, "think")
     result = done.lines[-1]
     outcome = {name: result[name] for name in ("exitCode", "status", "stopReason", "completion", "refusedCalls")}
@@ -36,7 +38,7 @@ async def test_programs_read_it_in_fields(errand: Errand) -> None:
         "completion": "undeclared",
         "refusedCalls": 0,
     }
-    async with ModelServer(replies=THINKING) as server:
+    async with ModelServer(replies=[LOOKING, *THINKING]) as server:
         react = await errand.run("run", "--events", "react", "--mode", "task", *MODEL, server.url, "think")
     assert react.code == 4
     assert "I tried but could not finish. Ended without confirming that it's done." in str(react.lines[-1])
@@ -70,11 +72,36 @@ async def test_what_was_refused_is_told_beside_a_good_end(errand: Errand, worksp
 
 
 async def test_good_ends_say_what_they_rest_on(errand: Errand) -> None:
-    declared = Reply(calls=(Call("task_complete", {"summary": "Done."}),))
-    async with ModelServer(replies=[Reply(text="Hello."), declared]) as server:
-        replied = await errand.run("run", "--json", *MODEL, server.url, "greet")
+    async with ModelServer(replies=[Reply(text="Hello."), LOOKING, Reply(text="One file."), LOOKING, DONE]) as server:
+        answered = await errand.run("run", "--json", *MODEL, server.url, "greet")
+        replied = await errand.run("run", "--json", *MODEL, server.url, "look")
         task = await errand.run("run", "--json", "--mode", "task", *MODEL, server.url, "greet")
-    assert [(each.code, each.lines[-1]["completion"]) for each in (replied, task)] == [(0, "replied"), (0, "declared")]
+    ends = [(each.code, each.lines[-1]["completion"], each.lines[-1]["toolRuns"]) for each in (answered, replied, task)]
+    assert ends == [(0, "answered", 0), (0, "replied", 1), (0, "declared", 1)]
+
+
+@pytest.mark.parametrize("claim", [Reply(text="I wrote a.txt."), DONE])
+async def test_a_claim_without_a_tool_is_an_answer_and_no_success(errand: Errand, claim: Reply) -> None:
+    async with ModelServer(replies=[claim]) as server:
+        done = await errand.run("run", *MODEL, server.url, "write a.txt")
+    assert done.code == 0
+    assert "• answered, no tool used · 1 turn" in done.out and "✓" not in done.out
+    assert "  answered  " in (await errand.run("tasks")).out
+
+
+async def test_a_chat_says_nothing_about_tools(errand: Errand) -> None:
+    async with ModelServer(replies=[Reply(text="Hello.")]) as server:
+        done = await errand.run("run", "--mode", "chat", *MODEL, server.url, "greet")
+    assert (done.code, "• answered · 1 turn" in done.out, "✓" in done.out) == (0, True, False)
+
+
+@pytest.mark.parametrize("claim", [Reply(text="I wrote a.txt."), DONE])
+async def test_a_task_in_which_no_tool_ran_is_unfinished(errand: Errand, claim: Reply) -> None:
+    async with ModelServer(replies=[claim, claim]) as server:
+        done = await errand.run("run", "--mode", "task", *MODEL, server.url, "write a.txt")
+    assert done.code == 4
+    assert "! Ended: no tool was used, so nothing was done · 2 turns" in done.out
+    assert "  nothing done  " in (await errand.run("tasks")).out
 
 
 async def test_a_last_reply_that_was_cut_short_is_no_success(errand: Errand) -> None:

@@ -35,7 +35,7 @@ async def test_words_and_pictures_that_waited_when_the_engine_was_killed_are_rea
         contents = [str(message["content"]) for message in server.requests[2].messages if message["role"] == "user"]
         parts = msgspec.convert(server.requests[1].messages[-1]["content"], list[JsonObject])
     assert resumed.code == 0, resumed.err
-    assert "It is done.\n✓ answered in chat mode" in resumed.out
+    assert "It is done.\n• answered, no tool used" in resumed.out
     assert [sum(text_part in text for text in contents) for text_part in ("look at this", "and then that")] == [1, 1]
     url = f"data:image/gif;base64,{base64.b64encode(GIF).decode()}"
     assert parts[-2:] == [{"type": "text", "text": "look at this"}, {"type": "image_url", "image_url": {"url": url}}]

@@ -103,7 +103,7 @@ async def test_a_conversation_keeps_its_prompt_while_a_task_works(errand: Errand
         gate.set()
         await screen.shows("A blue one it is.")
         await screen.shows("And that was all.")
-        await screen.shows("task complete", then="\x04")
+        await screen.shows("answered, no tool used", then="\x04")
         code = await screen.ended()
         asked = [str(request.messages[-1]["content"]) for request in server.requests]
     assert code == 0, screen.seen
@@ -120,7 +120,7 @@ async def test_a_stop_returns_queued_messages_to_the_input_line(errand: Errand) 
         await screen.shows("stopped")
         await screen.shows("> then say goodbye", then=" friend\r")
         await screen.shows("Goodbye then.")
-        await screen.shows("answered in chat mode", then="\x04")
+        await screen.shows("answered, no tool used", then="\x04")
         code = await screen.ended()
         asked = str(server.requests[1].messages[-1]["content"])
     assert (code, asked.endswith("then say goodbye friend")) == (0, True), screen.seen
@@ -175,7 +175,7 @@ async def test_a_path_is_an_answer_and_no_command(errand: Errand) -> None:
         await screen.shows("A task is running: l leave it running", then="x\r")
         await screen.shows("'x' is not a choice.", then="\r")
         await screen.shows("answer >", then="/etc/hosts\r")
-        await screen.shows("answered in chat mode", then="\x04")
+        await screen.shows("answered, no tool used", then="\x04")
         assert await screen.ended() == 0, screen.seen
         result = str(server.requests[1].messages[-1]["content"])
     assert result == "/etc/hosts"

@@ -3,9 +3,13 @@
 import pytest
 from PySide6.QtWidgets import QLabel, QPushButton
 
-from errand.client.conversation.rows import TaskEndRow
+from errand.client.conversation.rows import Row, TaskEndRow
+from errand.client.number_format import task_totals
+from errand.protocol.tasks.groups import TaskMode
 from errand.protocol.tasks.task import Task, replace_fields
 from errand.window import CLIENT_NAME
+from errand.window.rows.base import RowView
+from errand.window.rows.message_actions import HoverText
 from errand.window.rows.text_view import TextView
 from errand.window.widgets.buttons import IconButton
 from errand.window.widgets.labels import ElidedLabel
@@ -28,6 +32,7 @@ def unfinished(**changes: object) -> Task:
             unfinished(completion="refused", refused_calls=1),
             "Ended: nothing it tried was allowed",
         ),
+        (unfinished(completion="no_work"), "Ended: no tool was used, so nothing was done"),
     ],
 )
 def test_an_unfinished_end_is_shown_as_such_and_offers_a_retry(show: MakeRowView, task: Task, outcome: str) -> None:
@@ -35,6 +40,29 @@ def test_an_unfinished_end_is_shown_as_such_and_offers_a_retry(show: MakeRowView
     assert row_view.accessibleName() == outcome
     assert part(row_view, QPushButton, "Retry").isVisible()
     assert dot_state(task) == "unfinished"
+
+
+def visible_labels(row_view: RowView[Row]) -> list[str]:
+    labels = (
+        label for label in row_view.findChildren(QLabel) if label.isVisible() and not isinstance(label, HoverText)
+    )
+    return [label.text() for label in labels if label.text()]
+
+
+@pytest.mark.parametrize(("mode", "labels"), [("auto", ["Answered, no tool used"]), ("chat", [])])
+def test_an_answer_without_a_tool_has_no_tick_and_says_so_unless_it_is_a_chat(
+    show: MakeRowView, mode: TaskMode, labels: list[str]
+) -> None:
+    answered = replace_fields(ended(), completion="answered", mode=mode)
+    row_view = show(TaskEndRow("end", answered, reply="I wrote a.txt."))
+    assert visible_labels(row_view) == labels
+    assert dot_state(answered) == "answered"
+
+
+def test_an_answer_without_a_tool_that_only_the_end_tells_is_a_neutral_card(show: MakeRowView) -> None:
+    row_view = show(TaskEndRow("end", unfinished(completion="answered"), retry_id="node_1"))
+    assert row_view.accessibleName() == "Answered, no tool used"
+    assert visible_labels(row_view) == ["Answered, no tool used", " · ".join(task_totals(unfinished()))]
 
 
 def test_a_failure_of_the_model_leads_to_the_settings_of_models(show: MakeRowView, actions: KeptActions) -> None:

@@ -19,7 +19,7 @@ from errand.cli.terminal.text import columns, indent, one_line, padded, plain, s
 from errand.client.connection import Connection
 from errand.client.conversation.task_watcher import TaskWatcher
 from errand.client.launch import connect
-from errand.client.texts.tasks import is_unfinished
+from errand.client.texts.tasks import is_answered, is_unfinished
 from errand.protocol.tasks.groups import ApproveMode, DecidedMode, TaskStatus
 from errand.protocol.tasks.methods import (
     TASK_LIST,
@@ -138,9 +138,14 @@ def status_text(task: Task) -> str:
     if task.activity.retry_at is not None and task.outcome.ended_at is None:
         return tr("until {time:%H:%M}").format(time=task.activity.retry_at.astimezone())
     if is_unfinished(task):
-        return {"refused": tr("not allowed"), "cut": tr("cut short"), "no_answer": tr("no answer")}.get(
-            task.outcome.completion or "", tr("unfinished")
-        )
+        return {
+            "refused": tr("not allowed"),
+            "cut": tr("cut short"),
+            "no_answer": tr("no answer"),
+            "no_work": tr("nothing done"),
+        }.get(task.outcome.completion or "", tr("unfinished"))
+    if is_answered(task):
+        return tr("answered")
     limits = {
         "iteration_limit": tr("turn limit"),
         "time_limit": tr("time limit"),
@@ -154,6 +159,8 @@ def status_text(task: Task) -> str:
 def colored(task: Task, text: str, style: Style) -> str:
     """Return the text in the colour of the task's state."""
     match task.activity.status:
+        case "completed" if is_answered(task):
+            return text
         case "completed":
             return style.amber(text) if is_unfinished(task) else style.green(text)
         case "error":

@@ -29,6 +29,7 @@ def is_unfinished(task: Task) -> bool:
     """Return True if the task ended without evidence that the work is done."""
     return task.outcome.stop_reason == "completed" and task.outcome.completion in (
         "undeclared",
+        "no_work",
         "refused",
         "cut",
         "no_answer",
@@ -44,8 +45,20 @@ def unfinished_text(task: Task) -> str:
             return tr("Ended: nothing it tried was allowed")
         case "no_answer":
             return tr("Ended: the last reply is not an answer")
+        case "no_work":
+            return tr("Ended: no tool was used, so nothing was done")
         case _:
             return tr("Ended without confirming that it's done")
+
+
+def is_answered(task: Task) -> bool:
+    """Return True if the task ended with an answer, and no tool ran: neither a success nor a failure."""
+    return task.outcome.stop_reason == "completed" and task.outcome.completion == "answered"
+
+
+def answered_text(task: Task) -> str:
+    """Return the end of a task that `is_answered`. Whoever chose a chat expects no tool."""
+    return tr("Answered") if task.options.mode == "chat" else tr("Answered, no tool used")
 
 
 def refused_text(task: Task) -> str:

@@ -213,6 +213,7 @@ def _initial_task(record: TaskRecord) -> Task:
         pausing=False,
         step_count=0,
         messages=0,
+        tool_runs=0,
         current_tool=None,
         calls=(),
         detail="",

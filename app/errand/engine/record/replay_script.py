@@ -210,7 +210,7 @@ def _turns(nodes: Sequence[Node], known_remarks: Collection[NoticeData]) -> list
             turns.append(RecordedTurn(node))
         elif turns and node.role == "user":
             message = user_message(node.blocks)
-            if message.kind not in ("nudge", "cut", "no_answer"):
+            if message.kind not in ("nudge", "no_work", "cut", "no_answer"):
                 turns[-1].messages.append(message)
         elif turns:
             turns[-1].results |= {block.call_id: block for block in node.blocks if isinstance(block, ToolResultBlock)}

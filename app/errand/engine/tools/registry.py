@@ -25,6 +25,7 @@ from errand.engine.tools.web.fetch import WebFetch
 TOOLS = (Shell, Code, WebFetch, Python, PythonInference, SearchMemory, ProposeMemory, Browser, TaskTool)
 # Of every task: they only control it.
 CONTROL_TOOLS = (TaskComplete, AskUser, SendUpdate, Todo, FindTools)
+CONTROL_NAMES = frozenset(tool.name for tool in CONTROL_TOOLS)
 # Stands for every tool of every MCP server, in a personality and in rules.
 SERVICES = McpResources.name
 SERVER_PREFIX = f"{SERVICES}:"

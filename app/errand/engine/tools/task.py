@@ -22,6 +22,7 @@ MAX_CONCURRENT_TASKS = 20
 _MAX_TITLE_LENGTH = 80
 _MAX_PROMPT_LENGTH = 100_000
 _MAX_REPORT_LENGTH = 20_000
+_NO_TOOL = "[The sub-agent used no tool: it has looked at nothing and done nothing.]"
 
 _ENDS: dict[TaskStopReason, str] = {
     "manual_stop": "The person stopped this sub-agent before it was done",
@@ -127,7 +128,8 @@ def _result(ended: Task) -> ToolResult:
         text = f"The sub-agent gave no answer: its last reply has no text, or a call that did not run.{ending}"
         return ToolResult((Text(text),), details, "no answer", is_error=True)
     if ended.activity.status == "completed":
-        return text_result(report or "(It ended without a report.)", steps, details)
+        remark = () if ended.progress.tool_runs else (_NO_TOOL,)
+        return text_result("\n".join((report or "(It ended without a report.)", *remark)), steps, details)
     why = _ENDS.get(ended.outcome.stop_reason or "error", "It did not end") + (
         f": {ended.outcome.error}" if ended.outcome.error else ""
     )

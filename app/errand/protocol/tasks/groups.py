@@ -21,10 +21,11 @@ TaskStopReason = Literal[
     "completed", "manual_stop", "error", "iteration_limit", "time_limit", "budget_limit", "token_limit", "day_limit"
 ]
 # How a task reached the stop reason `completed`. `declared`: the agent declared the work done. `replied`: it gave a
-# reply that ends a task. The others are not a success. `undeclared`: replies without a call in a task that runs until
-# it is declared done. `refused`: refused calls, and no call that does more than read. `cut`: a last reply cut off at
-# the model's output limit. `no_answer`: twice a reply that is no answer.
-Completion = Literal["declared", "replied", "undeclared", "refused", "cut", "no_answer"]
+# reply that ends a task. `answered`: it did either without having used a tool. The others are not a success.
+# `undeclared`: replies without a call in a task that runs until it is declared done. `no_work`: no tool ran in such a
+# task. `refused`: refused calls, and no call that does more than read. `cut`: a last reply cut off at the model's
+# output limit. `no_answer`: twice a reply that is no answer.
+Completion = Literal["declared", "replied", "answered", "undeclared", "no_work", "refused", "cut", "no_answer"]
 TaskLimitKind = Literal["turns", "minutes", "money", "tokens"]
 DayLimitKind = Literal["day_money", "day_tokens"]
 LimitKind = Literal[TaskLimitKind, DayLimitKind]
@@ -188,6 +189,8 @@ class TaskProgress(Wire, frozen=True, kw_only=True):
     """The number of refused calls."""
     acting_calls: int = 0
     """The number of allowed calls that do more than read."""
+    tool_runs: int = 0
+    """How often a tool ran, without the tools that only control the task."""
     usage: Usage = Usage()
     """What its own model calls used."""
     delegated: Usage = Usage()

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QLabel, QWidget
 from errand.client.conversation.rows import NoticeRow, TaskEndRow
 from errand.client.number_format import task_totals
 from errand.client.safe_text import plain
-from errand.client.texts.tasks import is_unfinished, refused_text, unfinished_text
+from errand.client.texts.tasks import answered_text, is_answered, is_unfinished, refused_text, unfinished_text
 from errand.protocol.blocks import NoticeKind
 from errand.protocol.tasks.task import Task
 from errand.text.notice_text import notice_text
@@ -20,7 +20,7 @@ from errand.window.rows.base import RowActions, RowKind, RowView, Spacing, card_
 from errand.window.rows.markdown import markdown_document, plain_document, without_markup
 from errand.window.rows.message_actions import BranchLock, HoverActionsView
 from errand.window.rows.text_view import TextView
-from errand.window.theme.style import paint_rounded, push_button, set_style
+from errand.window.theme.style import Tone, paint_rounded, push_button, set_style
 from errand.window.theme.theme import Theme
 from errand.window.theme.tokens import DesignTokens
 from errand.window.widgets.boxes import STRETCH, BoxPart, at_top, fill, hbox, set_hbox, set_vbox
@@ -42,15 +42,26 @@ _ICONS: dict[NoticeKind, tuple[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class _EndLabel:
-    """Its text, its icon, and the state whose colours it uses."""
+    """Its text, its icon, and the state whose colours it uses; `muted` for an end that is neither good nor bad."""
 
     text: str
     icon: str
-    state: str
+    state: Tone
+
+    @property
+    def mark(self) -> str:
+        return "muted" if self.state == "muted" else f"{self.state}_mark"
+
+    @property
+    def background(self) -> str:
+        return "panel" if self.state == "muted" else f"{self.state}_soft"
 
 
 class _QuietEnd(HoverActionsView):
-    """The end of a task whose last reply says all: actions, time and cost while the pointer is over the row."""
+    """The end of a task whose last reply says all: actions, time and cost while the pointer is over the row.
+
+    That no tool was used is visible all the time, unless a person chose a chat.
+    """
 
     def __init__(
         self,
@@ -68,12 +79,17 @@ class _QuietEnd(HoverActionsView):
         self.review = self.add("file-diff", tr("Review changed files"), review)
         self.branching = (self._retry, self._fork)
         self._totals = self.add_text()
+        self.remark = ElidedLabel(theme, size=theme.tokens.size_small, tone="muted")
 
     def show_row(self, row: TaskEndRow) -> None:
         self._copy.setVisible(bool(row.reply))
         self._retry.setVisible(row.retry_id is not None)
         self._fork.setVisible(row.fork_id is not None)
-        self._totals.set_text(" · ".join((_end_label(row.task).text, *task_totals(row.task))))
+        label = _end_label(row.task).text
+        has_remark = is_answered(row.task) and row.task.options.mode != "chat"
+        self.remark.setVisible(has_remark)
+        self.remark.set_text(label if has_remark else "")
+        self._totals.set_text(" · ".join((*(() if has_remark else (label,)), *task_totals(row.task))))
 
 
 class TaskEndView(RowView[TaskEndRow]):
@@ -128,7 +144,7 @@ class TaskEndView(RowView[TaskEndRow]):
             self._fork,
             spacing=tokens.space_close,
         )
-        set_vbox(self, self._quiet, self._card)
+        set_vbox(self, self._quiet.remark, self._quiet, self._card)
         set_vbox(
             self._card,
             head,
@@ -148,7 +164,9 @@ class TaskEndView(RowView[TaskEndRow]):
         self._quiet.setVisible(is_quiet)
         if is_quiet:
             self._quiet.show_row(row)
-        icon = self.theme.icon(label.icon, f"{label.state}_mark")
+        else:
+            self._quiet.remark.hide()
+        icon = self.theme.icon(label.icon, label.mark)
         self._icon.setPixmap(icon.pixmap(QSize(size, size), self.devicePixelRatioF()))
         self._title.setText(label.text)
         set_style(self._title, "tone", label.state)
@@ -164,7 +182,7 @@ class TaskEndView(RowView[TaskEndRow]):
         remarks = _remarks(row)
         self._remarks.setVisible(bool(remarks))
         self._remarks.show_document(plain_document(plain(remarks), self.theme, colour="muted"))
-        is_done = label.state == "done"
+        is_done = label.state in ("done", "muted")
         self._retry.setVisible(row.retry_id is not None and is_done)
         self._labelled_retry.setVisible(row.retry_id is not None and not is_done)
         self._set_up.setVisible(row.is_model_failure)
@@ -182,7 +200,7 @@ class TaskEndView(RowView[TaskEndRow]):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         if self._row is not None and not _is_quiet(self._row):
-            background = self.theme.colour(f"{_end_label(self._row.task).state}_soft")
+            background = self.theme.colour(_end_label(self._row.task).background)
             paint_rounded(QPainter(self), self.rect(), self.theme.tokens.radius_card, fill=background)
 
     def _button(self, icon: str, name: str, clicked: Callable[[], None]) -> IconButton:
@@ -228,7 +246,7 @@ class TaskEndView(RowView[TaskEndRow]):
 
 def _is_quiet(row: TaskEndRow) -> bool:
     """Return True if the task ended well and there is nothing to say that its last reply does not say."""
-    return _end_label(row.task).state == "done" and not (
+    return _end_label(row.task).state in ("done", "muted") and not (
         row.task.outcome.summary or _remarks(row) or refused_text(row.task)
     )
 
@@ -244,6 +262,8 @@ def _end_label(task: Task) -> _EndLabel:
     match task.outcome.stop_reason:
         case "completed" if is_unfinished(task):
             return _EndLabel(unfinished_text(task), "circle-alert", "waiting")
+        case "completed" if is_answered(task):
+            return _EndLabel(answered_text(task), "message-square", "muted")
         case "completed":
             label = tr("Reply complete") if "chat" in (task.options.mode, task.options.decided) else tr("Task complete")
             return _EndLabel(label, "circle-check", "done")

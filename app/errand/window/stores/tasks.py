@@ -7,7 +7,14 @@ from datetime import UTC, datetime
 
 from PySide6.QtCore import QObject, Signal
 
-from errand.client.texts.tasks import is_unfinished, reading_text, tool_activity, unfinished_text
+from errand.client.texts.tasks import (
+    answered_text,
+    is_answered,
+    is_unfinished,
+    reading_text,
+    tool_activity,
+    unfinished_text,
+)
 from errand.protocol.events import PromptReading
 from errand.protocol.tasks.task import Task, replace_fields
 from errand.text.translation import tr
@@ -178,8 +185,10 @@ def task_activity(task: Task, writing: str = tr("Working")) -> str:
 
 def _end_text(task: Task) -> str:
     match task.outcome.stop_reason:
+        case "completed" if is_unfinished(task):
+            return unfinished_text(task)
         case "completed":
-            return unfinished_text(task) if is_unfinished(task) else tr("Done")
+            return answered_text(task) if is_answered(task) else tr("Done")
         case "manual_stop":
             return tr("Stopped")
         case "iteration_limit":

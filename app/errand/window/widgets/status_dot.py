@@ -7,14 +7,16 @@ from PySide6.QtCore import QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QHideEvent, QPainter, QPaintEvent, QPen, QShowEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from errand.client.texts.tasks import is_unfinished
+from errand.client.texts.tasks import is_answered, is_unfinished
 from errand.protocol.tasks.task import Task
 from errand.text.translation import tr
 from errand.window.theme.style import set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.widgets.pulse import PulseTimer
 
-DotState = Literal["idle", "working", "waiting", "held", "paused", "done", "unfinished", "stopped", "failed"]
+DotState = Literal[
+    "idle", "working", "waiting", "held", "paused", "done", "answered", "unfinished", "stopped", "failed"
+]
 
 STATE_LABELS: dict[DotState, str] = {
     "idle": tr("Idle"),
@@ -23,6 +25,7 @@ STATE_LABELS: dict[DotState, str] = {
     "held": tr("Waiting for a rate limit"),
     "paused": tr("Paused"),
     "done": tr("Done"),
+    "answered": tr("Answered"),
     "unfinished": tr("Ended, not finished"),
     "stopped": tr("Stopped"),
     "failed": tr("Failed"),
@@ -34,6 +37,7 @@ _COLOURS: dict[DotState, str] = {
     "held": "waiting_mark",
     "paused": "muted",
     "done": "done_mark",
+    "answered": "muted",
     "unfinished": "waiting_mark",
     "stopped": "muted",
     "failed": "failed_mark",
@@ -58,7 +62,7 @@ def dot_state(task: Task | None) -> DotState:
         case "paused" | "interrupted":
             return "paused"
         case "completed":
-            return "unfinished" if is_unfinished(task) else "done"
+            return "unfinished" if is_unfinished(task) else "answered" if is_answered(task) else "done"
         case "cancelled":
             return "stopped"
         case "error":

@@ -42,7 +42,7 @@ async def test_reply_that_repeats_itself_is_cut_and_kept_and_the_model_is_told(t
         first, second = _texts(nodes)
         assert first.startswith("Good. I will") and len(first) < 52_000
         assert first.endswith("[The reply was cut here by the app: it repeats the same text again and again.]")
-        assert (second, task.outcome.completion) == ("Here it is.", "replied")
+        assert (second, task.outcome.completion) == ("Here it is.", "answered")
         assert "cut by the app" in str(engine.model.requests[1].messages[-1]["content"])
         assert ["because it repeats the same text" in warning for warning in _warnings(nodes)] == [True]
 
@@ -65,6 +65,6 @@ async def test_arguments_that_repeat_themselves_are_not_run(tmp_path: Path) -> N
 async def test_small_model_is_cut_earlier_and_has_a_limit_of_tokens(tmp_path: Path) -> None:
     server = ModelServer(replies=[_RUNAWAY, Reply(text="Here it is.")], pages=ollama("small:1b", window=4096))
     async with engine_parts(tmp_path, server) as engine:
-        assert await _end_on(engine, "OLLAMA_HOST") == "replied"
+        assert await _end_on(engine, "OLLAMA_HOST") == "answered"
         assert len(_texts(engine.watcher.nodes())[0]) < 6_000
         assert server.requests[0].body["max_tokens"] == 4_096

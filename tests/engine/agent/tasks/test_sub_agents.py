@@ -15,6 +15,8 @@ from tests.support.model_replies import DONE, results, shell
 from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply
 from tests.support.stored_records import on_both
 
+NO_TOOL = "[The sub-agent used no tool: it has looked at nothing and done nothing.]"
+
 
 def order(*titles: str) -> Reply:
     return Reply(calls=tuple(Call("task", {"description": title, "prompt": f"Do {title}."}) for title in titles))
@@ -67,7 +69,7 @@ async def test_sub_agents_work_at_once_and_their_reports_go_to_the_task(tmp_path
             (1, "completed", "Report of b."),
         ]
         reports = [result.text for result in results(engine.watcher.nodes()) if result.tool == "task"]
-        assert reports == ["Report of a.", "Report of b."]
+        assert reports == [f"Report of a.\n{NO_TOOL}", "Report of b."]
         agents = await engine.services.database.agents.list(task.conversation_id)
         assert [(agent.called_by, agent.beside) for agent in agents[1:]] == [(task.id, agents[0].id)] * 2
         page = await engine.services.database.trees.forks(
@@ -186,7 +188,7 @@ async def test_resumed_task_takes_up_its_sub_agents_again(tmp_path: Path) -> Non
         every = await engine.services.database.tasks.of_conversation(task.conversation_id)
         assert len(every) == 3 and {state.activity.status for state in every} == {"completed"}
         reports = [result.text for result in results(engine.watcher.nodes()) if result.tool == "task"]
-        assert reports == ["Report of a.", "Report of b."]
+        assert reports == [f"Report of a.\n{NO_TOOL}", "Report of b."]
         assert ended.progress.delegated_turns == 3
 
 

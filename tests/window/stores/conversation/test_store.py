@@ -97,7 +97,7 @@ async def test_messages_of_the_engine_to_an_agent_are_notices_not_user_rows(tmp_
         assert mirror.kinds == ["User", "Reply", "Notice", "TaskEnd"]
         notice_row = mirror.rows[2]
         assert isinstance(notice_row, NoticeRow) and notice_row.notice.text.startswith(
-            "Errand told the agent: “If the job is done"
+            "Errand told the agent: “Nothing is done yet"
         )
         store.branches.edit_last()
         assert mirror.kinds[0] == "EditMessage"

@@ -11,7 +11,7 @@ from errand.engine.agent.run.limits import DailyBudget, LimitUse, TaskLimits, li
 from errand.engine.agent.run.pending_asks import can_be_asked
 from errand.engine.agent.run.replies.missing_answer import missing_answer
 from errand.engine.agent.run.task_context import TaskContext
-from errand.engine.agent.run.task_state import TaskState
+from errand.engine.agent.run.task_state import TaskState, must_work
 from errand.engine.core.cancel import CancelSignal, StopCause
 from errand.engine.core.ids import new_id
 from errand.engine.core.messages import AssistantMessage, Message
@@ -27,8 +27,6 @@ from errand.text.notice_text import limit_text
 _MAX_MISSING_ANSWERS = 2
 # Consecutive replies without a call that the app cut: the model is told once.
 _MAX_CUT_ANSWERS = 2
-# Consecutive replies without a call in `task` mode before the task counts as done.
-_MAX_NUDGES = 3
 
 
 class StopPolicy(Feature):
@@ -56,9 +54,8 @@ class StopPolicy(Feature):
         self._publish = publish
         allowed = self._state.task.budget.allowance  # granted by a user before the task was resumed
         self._limits = limits if allowed is None else _effective_limits(allowed, limits)
-        self._nudges = 0
-        self._nudge = False
-        self._is_cut = False
+        self._nudge: EngineMessageKind | None = None
+        self._tool_runs_at_nudge: int | None = None
         self._cut_answers = 0
         self._missing_count = 0
         self._tools: tuple[ToolDefinition, ...] = ()
@@ -94,25 +91,22 @@ class StopPolicy(Feature):
             return None
         if self.stuck is not None:
             return "end"
-        if self._completion.completed is not None and not self._state.task.queue:
+        self._note_missing_answer(turn.message)
+        self._nudge = self._due_nudge(turn)
+        if self._completion.completed is not None and self._nudge is None and not self._state.task.queue:
             return "end"
         self._completion.completed = None
-        self._note_missing_answer(turn.message)
-        self._nudge = self._is_nudge_due(turn)
-        self._is_cut = bool(turn.message.cut)
-        goes_on = self._nudge or bool(turn.message.tool_calls)
+        goes_on = self._nudge is not None or bool(turn.message.tool_calls)
         if self.missing is not None and not goes_on:
             self._publish(NoAnswer(why=self.missing))
         if goes_on and not await self._is_within_limits(cancel):
             return "end"
         if goes_on:
             await self._warn()
-        return "continue" if self._nudge else None
+        return "continue" if self._nudge is not None else None
 
     async def prepare_next_turn(self, turn: FinishedTurn, cancel: CancelSignal) -> tuple[Message, ...]:
-        nudge: EngineMessageKind = "cut" if self._is_cut else "nudge" if self.missing is None else "no_answer"
-        kind, self._next_message = nudge if self._nudge else self._next_message, None
-        self._nudge = False
+        kind, self._next_message, self._nudge = self._nudge or self._next_message, None, None
         plan, self.plan_message = self.plan_message, None
         return tuple(engine_message(each) for each in (kind, plan) if each is not None)
 
@@ -129,18 +123,28 @@ class StopPolicy(Feature):
         self.missing = self.why_no_answer(reply)
         self._missing_count = self._missing_count + 1 if self.missing is not None else 0
 
-    def _is_nudge_due(self, turn: FinishedTurn) -> bool:
+    def _due_nudge(self, turn: FinishedTurn) -> EngineMessageKind | None:
+        """Return what the engine answers to this turn.
+
+        In `task` mode a reply without a call, and an end in which no tool ran, is answered once, and once more after
+        each tool that has run since (docs/decisions/0083).
+        """
         is_cut_answer = bool(turn.message.cut) and not turn.message.tool_calls
         self._cut_answers = self._cut_answers + 1 if is_cut_answer else 0
         if is_cut_answer:
-            return self._cut_answers < _MAX_CUT_ANSWERS
+            return "cut" if self._cut_answers < _MAX_CUT_ANSWERS else None
         if self.missing is not None:
-            return self._missing_count < _MAX_MISSING_ANSWERS
-        if self._state.task.options.mode != "task" or turn.message.tool_calls:
-            self._nudges = 0
-            return False
-        self._nudges += 1
-        return self._nudges < _MAX_NUDGES
+            return "no_answer" if self._missing_count < _MAX_MISSING_ANSWERS else None
+        task, tool_runs = self._state.task, self._state.task.progress.tool_runs
+        if task.queue:  # a message of a person is read next
+            self._tool_runs_at_nudge = None
+            return None
+        lacks_work = must_work(task) and not tool_runs
+        is_early = lacks_work if self._completion.completed is not None else not turn.message.tool_calls
+        if task.options.mode != "task" or not is_early or self._tool_runs_at_nudge == tool_runs:
+            return None
+        self._tool_runs_at_nudge = tool_runs
+        return "no_work" if lacks_work else "nudge"
 
     async def _warn(self) -> None:
         """Warn once per limit, and again if the limit was raised and is near again."""

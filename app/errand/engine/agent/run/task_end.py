@@ -11,7 +11,7 @@ from errand.engine.agent.history.shortening import shorten
 from errand.engine.agent.loop.run_state import LoopRun
 from errand.engine.agent.run.recorder import TaskRecorder
 from errand.engine.agent.run.task_context import TaskContext
-from errand.engine.agent.run.task_state import ended_task, with_status
+from errand.engine.agent.run.task_state import ended_task, must_work, with_status
 from errand.engine.core.errors import CannotSave, StorageError
 from errand.engine.core.messages import AssistantMessage
 from errand.engine.tools.control.task_messages import TaskComplete
@@ -119,17 +119,24 @@ class TaskConclusion:
             task.progress.refused_calls and not task.progress.acting_calls and task.options.approve != "plan"
         ):  # there it ends with a plan
             return "refused"
-        if self._completion.completed is not None:
-            return "declared"
-        if not self.has_replied:
+        has_declared = self._completion.completed is not None
+        if not has_declared and not self.has_replied:
             return "replied"
+        if not has_declared and (broken := self._broken_end()) is not None:
+            return broken
+        if not task.progress.tool_runs:
+            return "no_work" if must_work(task) else "answered"
+        if has_declared:
+            return "declared"
+        return "undeclared" if task.options.mode == "task" else "replied"
+
+    def _broken_end(self) -> Completion | None:
+        """Return why the last reply is no end of a task; None if it is one."""
         replies = (m for m in reversed(self._loop.messages) if isinstance(m, AssistantMessage))
         last = next(replies, None)
         if last is not None and last.stop_reason == "length":
             return "cut"
-        if not self._has_answer():
-            return "no_answer"
-        return "undeclared" if task.options.mode == "task" else "replied"
+        return None if self._has_answer() else "no_answer"
 
     def _with_leftovers(self, notice: TaskEndNotice, ended: tuple[EndedProcess, ...]) -> TaskEndNotice:
         """Return the notice with the processes that were ended and the messages that were not read."""

@@ -9,7 +9,7 @@ import msgspec
 from errand.engine.agent.run.limits import TaskLimits
 from errand.engine.core.errors import IllegalMove
 from errand.engine.event_log import EventLog
-from errand.engine.tools.registry import activity_of
+from errand.engine.tools.registry import CONTROL_NAMES, activity_of
 from errand.engine.tools.task import TaskTool
 from errand.protocol.events import TaskUpdate
 from errand.protocol.tasks.groups import (
@@ -53,6 +53,11 @@ TRANSITIONS: dict[TaskStatus, frozenset[TaskStatus]] = {
 def is_working(task: Task) -> bool:
     """Return True if running in this engine; an interrupted task is neither working nor ended."""
     return task.activity.status in _WORKING
+
+
+def must_work(task: Task) -> bool:
+    """Return True for a task that an answer alone does not complete. One that follows a schema does so in any mode."""
+    return task.options.mode == "task" and task.request.answer_schema is None
 
 
 def with_status(task: Task, status: TaskStatus) -> Task:
@@ -230,7 +235,12 @@ class TaskState:
         """`acts`: the call does more than read."""
         self._tools[call_id] = tool
         self._calls[call_id] = CallProgress(call_id=call_id, started_at=datetime.now(UTC))
-        self.task = replace_fields(self.task, acting_calls=self.task.progress.acting_calls + acts)
+        progress = self.task.progress
+        self.task = replace_fields(
+            self.task,
+            acting_calls=progress.acting_calls + acts,
+            tool_runs=progress.tool_runs + (tool not in CONTROL_NAMES),
+        )
         self.derive_status()
 
     def set_working_dir(self, folder: str) -> None:

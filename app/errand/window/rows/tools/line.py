@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 from errand.client.conversation.rows import ToolCallRow
 from errand.client.number_format import duration, money, running_time
 from errand.client.safe_text import escape_hidden_line
-from errand.client.texts.tasks import tool_activity
+from errand.client.texts.tasks import answered_text, is_answered, is_unfinished, tool_activity, unfinished_text
 from errand.protocol.blocks import CallDisplay, ToolResultBlock
 from errand.protocol.tasks.groups import CallProgress
 from errand.protocol.tasks.task import Task
-from errand.text.translation import tr, trn
+from errand.text.translation import tr, trn, uncapitalised
 from errand.window.rows.asks.ask_card import settled_words
 from errand.window.rows.disclosure import LinePart
 from errand.window.widgets.labels import one_line
@@ -111,6 +111,10 @@ def sub_agent_state(task: Task) -> tuple[str, str]:
     """Return the state in words, and its colour."""
     if task.outcome.ended_at is not None:
         match task.activity.status:
+            case "completed" if is_unfinished(task):
+                return uncapitalised(unfinished_text(task)), "waiting"
+            case "completed" if is_answered(task):
+                return uncapitalised(answered_text(task)), "muted"
             case "completed":
                 return tr("done"), "done"
             case "cancelled":
