@@ -4,6 +4,7 @@ Providers of the cloud are not asked.
 """
 
 from contextlib import suppress
+from pathlib import Path
 
 from errand.engine.core.addresses import is_local_address
 from errand.engine.core.errors import ConfigurationError
@@ -34,14 +35,23 @@ _CHAT_PATH = "/chat/completions"
 
 
 class ModelServers:
-    """Asks the servers behind model ids, and registers what they say for those who read `model_facts`."""
+    """Asks the servers behind model ids, and registers what they say for those who read `model_facts`.
 
-    def __init__(self, factory: ModelFactory, providers: ProviderDirectory, local: LocalModelServers) -> None:
+    `windows` is the file of the context windows that refusals named.
+    """
+
+    def __init__(
+        self,
+        factory: ModelFactory,
+        providers: ProviderDirectory,
+        local: LocalModelServers,
+        windows: Path | None = None,
+    ) -> None:
         self._factory = factory
         self._local = local
         self._providers = providers
         self._statuses = ServerStatuses()
-        model_facts.forget_servers()
+        model_facts.forget_servers(windows)
 
     async def status(
         self, model_id: str, api_base: str | None = None, *, max_age_s: float = 0.0
@@ -72,7 +82,7 @@ class ModelServers:
         if status is not None:
             prices = _FREE if status.kind != "other" and is_local_address(base) else _UNKNOWN
             model_facts.register_served(
-                {f"{provider.name}/{model.name}": model.facts(prices) for model in status.models}
+                {f"{provider.name}/{model.name}": model.facts(prices) for model in status.models}, base
             )
         return status
 

@@ -54,7 +54,9 @@ class ModelRouter:
         self._settings = settings
         self._facts = KnownModelFacts(settings, ModelListCache(lists))
         self._providers = ProviderDirectory(settings)
-        self.servers = ModelServers(self._factory, self._providers, local)
+        self.servers = ModelServers(
+            self._factory, self._providers, local, lists.with_name("learned_windows.json") if lists else None
+        )
         self.available = AvailableModels(self._factory, self.servers, self._facts, self._providers, settings, local)
         self._sources: dict[tuple[str, str], ModelSource] = {}
         self._recovering: dict[ModelSource, RecoveringModel] = {}
@@ -158,7 +160,7 @@ class ModelRouter:
         model = self._factory.make(provider, api_base, api_key, headers)
         if provider.kind == "scripted":
             return ModelSource(model, estimates_usage=False)
-        return ModelSource(model, self._learned.setdefault(key, LearnedLimits()))
+        return ModelSource(model, self._learned.setdefault(key, LearnedLimits()), address=key[1])
 
     def context_tokens(self, model_id: str) -> int | None:
         """Return the size of the context window in tokens, None if unknown."""

@@ -10,6 +10,7 @@ import msgspec
 
 from errand.engine.core.messages import Usage
 from errand.engine.models.catalog import providers
+from errand.engine.models.catalog.learned_windows import LearnedWindows
 
 _FILE = "model_prices_and_context_window_backup.json"
 _MILLION = 1_000_000
@@ -126,7 +127,7 @@ _own: dict[str, ModelFacts] = {}
 _served: dict[str, ModelFacts] = {}
 _listed: dict[str, ModelFacts] = {}
 _families: dict[str, str] = {}
-_windows: dict[str, int] = {}
+_windows = LearnedWindows()
 
 
 def parse_facts(
@@ -156,31 +157,33 @@ def register(
     _own, _listed = ({providers.bare_id(name): model for name, model in table.items()} for table in (own, listed))
 
 
-def register_served(served: Mapping[str, ModelFacts]) -> None:
-    """Add what model servers say of their models, in place of what they said before."""
+def register_served(served: Mapping[str, ModelFacts], address: str = "") -> None:
+    """Add what the server at an address says of its models, in place of what was said before."""
     for name, model in served.items():
         bare = providers.bare_id(name)
-        before, _served[bare] = _served.get(bare), model
-        if before is None or model.context_tokens != before.context_tokens:
-            _windows.pop(bare, None)  # it was started again, with another window
+        _served[bare] = model
+        _windows.check(bare, address, model.context_tokens)
 
 
-def forget_servers() -> None:
-    """Forget what servers have said so far: they are those of another engine."""
+def forget_servers(windows: Path | None = None) -> None:
+    """Forget what servers have said so far: they are those of another engine. `windows` is the file of this one."""
+    global _windows
     _served.clear()
-    _windows.clear()
+    _windows = LearnedWindows(windows)
 
 
-def register_window(model_id: str, tokens: int) -> None:
-    """Keep the context window that a server named when it refused a longer request."""
-    _windows[providers.bare_id(model_id)] = tokens
+def register_window(model_id: str, tokens: int, address: str = "") -> None:
+    """Keep the context window that the server at an address named when it refused a longer request."""
+    bare = providers.bare_id(model_id)
+    served = _served.get(bare)
+    _windows.learn(bare, tokens, address, served.context_tokens if served is not None else None)
 
 
 def facts(model_id: str) -> ModelFacts | None:
     """Return the known facts of `provider/model`. The first call reads the file (about 15 ms)."""
     bare = providers.bare_id(model_id)
     described = _own.get(bare) or _from_file(_in_file(bare)) or _served_or_listed(bare)
-    window = _windows.get(bare)
+    window = _windows.tokens(bare)
     if window is None:
         return described
     if described is None:

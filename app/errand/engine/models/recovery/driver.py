@@ -351,7 +351,7 @@ class _Recovery:
         count, window = stated_sizes(failure.refusal, estimate(self.sent, ()).input_tokens)
         if window is None:
             return None
-        model_facts.register_window(self.sent.model, window)
+        model_facts.register_window(self.sent.model, window, self.source.address)
         return RefusedSize(count, window)
 
     def _with_total_usage(self, message: AssistantMessage) -> AssistantMessage:

@@ -42,4 +42,5 @@ class ModelSource:
     provider: ModelProvider
     learned: LearnedLimits | None = None
     estimates_usage: bool = True
+    address: str = ""
     streams: ActiveStreams = field(default_factory=ActiveStreams)

@@ -1,0 +1,58 @@
+"""Context windows that a refusal named: kept for the next engine, until the server says something else."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from errand.engine.models.catalog import model_facts
+from errand.engine.models.catalog.model_facts import parse_facts
+
+MODEL, ADDRESS = "llama_cpp/qwen", "http://127.0.0.1:8080/v1"
+
+
+def served(window: int | None) -> dict[str, model_facts.ModelFacts]:
+    return {MODEL: parse_facts(window, None, None, None, None, None)}
+
+
+def window() -> int | None:
+    facts = model_facts.facts(MODEL)
+    return None if facts is None else facts.context_tokens
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Iterator[Path]:
+    """The file of an engine to which a server that stated 8,192 tokens refused a request as longer than 4,096."""
+    file = tmp_path / "learned_windows.json"
+    model_facts.forget_servers(file)
+    model_facts.register_served(served(8_192), ADDRESS)
+    model_facts.register_window(MODEL, 4_096, ADDRESS)
+    assert window() == 4_096
+    yield file
+    model_facts.forget_servers()
+
+
+def test_the_next_engine_knows_the_window(file: Path) -> None:
+    model_facts.forget_servers(file)
+    assert window() == 4_096
+    model_facts.register_served(served(8_192), ADDRESS)
+    assert window() == 4_096
+
+
+@pytest.mark.parametrize(("stated", "address"), [(16_384, ADDRESS), (8_192, "http://127.0.0.1:8081/v1")])
+def test_it_is_forgotten_if_the_server_states_another_window_or_is_another(
+    stated: int, address: str, file: Path
+) -> None:
+    model_facts.register_served(served(stated), address)
+    assert window() == stated
+    model_facts.forget_servers(file)
+    assert window() is None
+
+
+def test_an_unreadable_file_is_like_none(file: Path) -> None:
+    file.write_text("{")
+    model_facts.forget_servers(file)
+    assert window() is None
+    model_facts.register_window(MODEL, 4_096, ADDRESS)
+    model_facts.forget_servers(file)
+    assert window() == 4_096
