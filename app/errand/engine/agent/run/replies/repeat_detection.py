@@ -52,7 +52,7 @@ _CUT = "(cut at the limit of the reply)"
 # They change nothing: that a task says something new does not bring it further.
 _MESSAGES = frozenset((SendUpdate.name, Todo.name))
 # Times that programs print, such as "3 passed in 0.02s".
-_TIMES = re.compile(r"\b\d+(?:\.\d+)?\s?(?:ms|s|secs?|seconds)\b")
+_TIMES = re.compile(r"\b\d++(?:\.\d++)?+\s?(?:ms|s|secs?|seconds)\b")
 
 # Hashes of a call and of its result.
 _Pair: TypeAlias = tuple[int, int]
