@@ -42,10 +42,11 @@ def test_name_means_these_tools(name: str, tools: list[str]) -> None:
 
 
 def test_sentence_names_the_tools_of_an_ambiguous_name_alone() -> None:
-    assert "github__create_issue or gitlab__create_issue" in names_text("create_issue", TOOLS)
-    assert "web_fetch" in names_text("launch_rocket", TOOLS)
+    assert "github__create_issue or gitlab__create_issue" in names_text("create_issue", TOOLS, TOOLS)
+    assert "web_fetch" in names_text("launch_rocket", TOOLS, TOOLS)
 
 
 def test_long_list_of_tools_is_cut() -> None:
-    text = names_text("launch_rocket", [f"server__tool{number}" for number in range(100)])
+    names = [f"server__tool{number}" for number in range(100)]
+    text = names_text("launch_rocket", names, names)
     assert text.endswith("server__tool59 and 40 more.")

@@ -111,9 +111,9 @@ async def test_patch_that_matches_twice_names_the_lines(context: ToolContext, co
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        ({"old": "", "new": "x"}, "`old` is empty"),
+        ({"old": "", "new": "x"}, "The text to replace is empty"),
         ({"old": "a", "new": "a"}, "the same"),
-        ({"old": "a"}, "patch needs `new`"),
+        ({"old": "a"}, "The new text is missing"),
         ({"path": "nothing.txt", "old": "a", "new": "b"}, "There is no file nothing.txt. There is nothing.md."),
         ({"path": "folder", "old": "a", "new": "b"}, "folder is a folder"),
         ({"path": "binary", "old": "a", "new": "b"}, "binary file"),

@@ -112,7 +112,9 @@ async def test_one_edit_that_fails_leaves_the_file_as_it_was(context: ToolContex
     file = put(context, "f", "one\ntwo\n")
     edits: list[JsonValue] = [{"old": "one", "new": "1"}, {"old": "three", "new": "3"}]
     error = await failure(code, {"action": "edit", "path": "f", "edits": edits})
-    assert str(error).startswith("Edit 2 of 2: `old` was not found in f.") and "Nothing was changed." in str(error)
+    assert str(error).startswith(
+        "Edit 2 of 2: The text to replace was not found in f."
+    ) and "Nothing was changed." in str(error)
     assert error.summary == "Edit 2 of 2: text to replace not found"
     assert file.read_text() == "one\ntwo\n"
 
@@ -135,3 +137,20 @@ async def test_a_preview_of_edits_too_large_to_compare_names_their_places(contex
     access = code.access({"action": "edit", "path": "f", "edits": edits})
     assert access.is_partial and access.preview.count("Too large to be compared") == 2
     assert "at line 1.\n-a\n-x\n+c\n+x\n" in access.preview
+
+
+@pytest.mark.parametrize(
+    ("before", "old", "hint"),
+    [
+        ('a = 1\nprint("b")\n', "print('b')", "It is at line 2 but for its quotes: where the text to replace has"),
+        ("a = 1\nb = 2\n", "a = 1\\nb = 2", "It is at line 1 but for backslashes: give line ends, tabs and quotes as"),
+        ('x\nsay("b")\n', 'say(\\"b\\")', "It is at line 2 but for backslashes"),
+        ("name: one\nsize: 2\n", "size: 3", "The nearest place is line 2"),
+    ],
+)
+async def test_text_that_differs_in_quotes_or_escapes_alone_is_named(
+    context: ToolContext, code: Tool, before: str, old: str, hint: str
+) -> None:
+    file = put(context, "f", before)
+    assert hint in str(await failure(code, patch(old, "new")))
+    assert file.read_text() == before

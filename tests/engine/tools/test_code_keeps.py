@@ -163,7 +163,7 @@ async def test_first_character_that_only_looks_alike_is_named(
     put(context, "f", f"first\n{text}\nlast\n")
     error = str(await failure(code, patch(old, "new")))
     assert "line 2" in error
-    assert f"where `old` has {points[0]} (" in error and f"the file has {points[1]} (" in error
+    assert f"where the text to replace has {points[0]} (" in error and f"the file has {points[1]} (" in error
 
 
 async def test_what_is_just_not_there_names_no_characters(context: ToolContext, code: Tool) -> None:

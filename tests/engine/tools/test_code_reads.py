@@ -179,7 +179,7 @@ async def test_binary_files_pipes_and_folders_are_refused_with_advice(context: T
     put(context, "b", b"\x7fELF\0\0")
     os.mkfifo(context.workspace / "pipe")
     put(context, "d/f")
-    for name, text in (("b", "binary file of 6 bytes"), ("pipe", "no regular file"), ("d", "Use the action list")):
+    for name, text in (("b", "binary file of 6 bytes"), ("pipe", "no regular file"), ("d", "is a folder: list it")):
         assert text in str(await failure(code, {"action": "read", "path": name}))
 
 
@@ -292,3 +292,23 @@ async def test_a_cancelled_search_stops(context: ToolContext, code: Tool) -> Non
     cancel = CancelSignal()
     cancel.set()
     assert str(await failure(code, {"action": "search", "pattern": "x"}, cancel)) == "Operation aborted"
+
+
+async def test_file_of_the_same_name_elsewhere_in_the_workspace_is_named(context: ToolContext, code: Tool) -> None:
+    for name in ("docs/old/notes.txt", "node_modules/notes.txt", "built/notes.txt"):
+        (context.workspace / name).parent.mkdir(parents=True, exist_ok=True)
+        (context.workspace / name).write_text("text")
+    (context.workspace / ".gitignore").write_text("built/\n")
+    (context.workspace / "notes.md").write_text("text")
+    error = await failure(code, {"action": "read", "path": "notes.txt"})
+    assert str(error) == "There is no file notes.txt. There is notes.md, docs/old/notes.txt."
+    error = await failure(code, {"action": "patch", "path": "src/notes.txt", "old": "a", "new": "b"})
+    assert str(error) == "There is no file src/notes.txt. There is no folder src either. There is docs/old/notes.txt."
+
+
+async def test_no_file_outside_the_workspace_is_named(context: ToolContext, code: Tool) -> None:
+    (context.workspace.parent / "beyond").mkdir()
+    (context.workspace.parent / "beyond" / "notes.txt").write_text("text")
+    (context.workspace / "link").symlink_to(context.workspace.parent / "beyond")
+    error = await failure(code, {"action": "read", "path": "notes.txt"})
+    assert str(error) == "There is no file notes.txt."

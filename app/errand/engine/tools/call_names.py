@@ -89,14 +89,14 @@ def meanings(name: str, tools: Sequence[str]) -> list[ToolMeaning]:
     return []
 
 
-def names_text(name: str, tools: Sequence[str]) -> str:
-    """Return a sentence for the model on the tools that a name could mean, or on all tools if it means none."""
+def names_text(name: str, tools: Sequence[str], offered: Sequence[str]) -> str:
+    """Return a sentence for the model on the tools that a name could mean, or on all offered ones if it means none."""
     several = sorted({meaning.tool for meaning in meanings(name, tools)})
     if len(several) > 1:
         return f"It may mean {' or '.join(several)}: call one of them by that name."
-    more = len(tools) - _MAX_LISTED_NAMES
+    more = len(offered) - _MAX_LISTED_NAMES
     ending = f" and {more} more" if more > 0 else ""
-    return f"The tools are: {', '.join(tools[:_MAX_LISTED_NAMES])}{ending}."
+    return f"The tools are: {', '.join(offered[:_MAX_LISTED_NAMES])}{ending}."
 
 
 def _parts(name: str) -> list[str]:

@@ -135,7 +135,34 @@ async def test_dressed_name_runs_the_tool_that_is_meant(tmp_path: Path, name: st
 )
 async def test_name_that_means_no_tool_is_answered_with_the_tools(tmp_path: Path, name: str) -> None:
     texts = await _results_of(tmp_path, Call(name, {"command": "echo ran-it", "path": "."}))
-    assert "The tools are: shell, code, " in texts[0] and "ran-it" not in texts[0]
+    assert "The tools are: read, write, edit, " in texts[0] and "ran-it" not in texts[0]
+
+
+@pytest.mark.parametrize(
+    ("call", "example"),
+    [
+        (Call("read", {}), '[A call of read looks like this: {"path":"notes.txt"}]'),
+        (Call("write", {"path": "a.txt"}), '[A call of write looks like this: {"path":"a.txt","content":"…"}]'),
+        (
+            Call("edit", {"path": "a.txt", "old_string": "x"}),
+            '[A call of edit looks like this: {"path":"a.txt","old_string":"x","new_string":"…"}]',
+        ),
+        (Call("bash", {"cmdline": "ls"}), '[A call of bash looks like this: {"command":"ls"}]'),
+        (Call("bash", "no JSON"), '[A call of bash looks like this: {"command":"ls"}]'),
+        (Call("todo_write", {"todos": "look"}), '[A call of todo_write looks like this: {"todos":'),
+        (Call("read", {"path": "a.txt", "start_line": "one"}), '[A call of read looks like this: {"path":"a.txt"}]'),
+    ],
+)
+async def test_wrong_arguments_are_answered_with_a_call_as_it_was_offered(
+    tmp_path: Path, call: Call, example: str
+) -> None:
+    texts = await _results_of(tmp_path, call)
+    assert example in texts[0].splitlines()[-1]
+
+
+async def test_failed_call_with_right_arguments_has_no_example(tmp_path: Path) -> None:
+    texts = await _results_of(tmp_path, Call("read", {"path": "gone.txt"}), Call("bash", {"command": "false"}))
+    assert not any("looks like this" in text for text in texts)
 
 
 async def test_names_of_file_actions_run_with_the_arguments_of_other_agents(tmp_path: Path) -> None:
@@ -216,7 +243,7 @@ async def test_name_with_two_meanings_runs_none_of_them(tmp_path: Path) -> None:
         await engine.watcher.end((await engine.start()).id)
         first, second, *_ = results(engine.watcher.nodes())
         assert "It may mean other__echo or test__echo" in first.text and "ran-it" not in first.text
-        assert "The tools are: shell, " in second.text
+        assert "The tools are: read, " in second.text
 
 
 @pytest.mark.parametrize(

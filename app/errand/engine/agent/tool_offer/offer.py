@@ -1,7 +1,7 @@
 """`ToolOffer`: the tools of a task as its model sees them, and the way of each call between the two."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from errand.engine.agent.tool_offer.choice import ToolChoice, ToolSetName
 from errand.engine.agent.tool_offer.presentations import MINIMAL, MINIMAL_READING, RARE, USUAL, Presentation
@@ -15,7 +15,7 @@ from errand.engine.tools.control.find_tools import FindTools
 from errand.engine.tools.mcp.definitions import SEPARATOR, is_service_tool
 from errand.engine.tools.mcp.tool import is_tool_of_servers
 from errand.engine.tools.reading_form import ReadingForm
-from errand.protocol.base import JsonValue
+from errand.protocol.base import JsonObject, JsonValue
 
 # A call of this name is a call of the tool that it names: the record never has it.
 CALL_TOOL = "call_tool"
@@ -32,6 +32,14 @@ _CALL_TOOL = ToolDefinition(
 _SERVICE_SHARE = 0.1
 _DEFAULT_WINDOW = 32_768
 _PRESENTED: dict[ToolSetName, tuple[Presentation, ...]] = {"minimal": MINIMAL, "usual": USUAL, "all": ()}
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedForm:
+    """A call as its model was told to make it: the tool as offered, and the arguments under their offered names."""
+
+    definition: ToolDefinition
+    arguments: JsonObject
 
 
 class ToolOffer:
@@ -105,6 +113,23 @@ class ToolOffer:
                 return offered if presentation.name in self._presented else _by_name(offered)
         is_hidden = call.name in self._hidden and CALL_TOOL in self.names
         return _by_name(call) if is_hidden and call.invalid is None else call
+
+    def form_of(self, call: ToolCall) -> OfferedForm | None:
+        """Return how this model makes such a call of a registered tool; None if it was told of none.
+
+        The arguments may be others than those that are offered.
+        """
+        fitting = [
+            presentation
+            for presentation in (*self._presented.values(), *self._rare.values())
+            if presentation.tool == call.name
+            and all(call.arguments.get(name) == value for name, value in presentation.sets.items())
+        ]
+        if fitting:
+            presentation = fitting[0]
+            return OfferedForm(self._definition(presentation), presentation.with_offered_names(call.arguments))
+        own = next((definition for definition in self.definitions if definition.name == call.name), None)
+        return None if own is None or call.name not in self._tools else OfferedForm(own, call.arguments)
 
     def _called_by_name(self, call: ToolCall) -> ToolCall:
         name, arguments = call.arguments.get("name"), call.arguments.get("arguments", {})

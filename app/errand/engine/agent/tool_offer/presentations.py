@@ -66,11 +66,13 @@ class Presentation:
         """Return the offered arguments for those of a call of the registered tool; None if they do not fit."""
         if any(arguments.get(name) != value for name, value in self.sets.items()):
             return None
+        offered = self.with_offered_names(arguments)
+        return offered if offered.keys() <= self.arguments.keys() else None
+
+    def with_offered_names(self, arguments: JsonObject) -> JsonObject:
+        """Return arguments of the registered tool, without those that every call has, under their offered names."""
         renames = {argument.registered or name: name for name, argument in self.arguments.items()}
-        others = {name: value for name, value in arguments.items() if name not in self.sets}
-        if not others.keys() <= renames.keys():
-            return None
-        return {renames[name]: value for name, value in others.items()}
+        return {renames.get(name, name): value for name, value in arguments.items() if name not in self.sets}
 
 
 def _required(description: str = "", registered: str = "") -> Argument:

@@ -22,6 +22,14 @@ _MAX_TEXT_LEVELS = 3
 # A text longer than this is not searched for a beginning that was sent again.
 _MAX_RESTARTED_LENGTH = 65_536
 _MAX_RESTARTS = 32
+# A text of JSON with its quotes; an escape, the valid ones as a group; a backslash that begins no valid escape.
+_TEXT = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
+_VALID = r'["\\/bfnrt]|u[0-9a-fA-F]{4}'
+_ESCAPE = re.compile(rf"\\({_VALID})?")
+_LONE_BACKSLASH = re.compile(rf"(?<!\\)(?:\\\\)*+\\(?!{_VALID})")
+_AMBIGUOUS = re.compile(r"(?<!\\)(?:\\\\)*+\\['`$!\s]")
+_WINDOWS_PATH = re.compile(r'"(?:[A-Za-z]:|\.{1,2})?\\(?![\\"])[^\n]*+\Z')
+_ANY_BACKSLASH = re.compile(r'\\\\|\\(?!")')
 
 
 def read_object(text: str) -> JsonObject | None:
@@ -34,7 +42,7 @@ def read_object(text: str) -> JsonObject | None:
         return None if _has_two_values_for_a_key(text) else value
     objects = _objects(text, _MAX_TEXT_LEVELS)
     if objects is None:
-        return _restarted_object(text)
+        return _restarted_object(text) or _object_with_backslashes(text)
     distinct = {msgspec.json.encode(entry, order="sorted"): entry for entry in objects if entry}
     if len(distinct) > 1 or not objects:
         return None
@@ -136,6 +144,27 @@ def _are_beginnings(text: str, starts: list[int], last: str) -> bool:
         if any(begin in reachable and last.startswith(text[begin:start]) for begin in starts[:index]):
             reachable.add(start)
     return starts[-1] in reachable
+
+
+def _object_with_backslashes(text: str) -> JsonObject | None:
+    """Return the object of a text whose only fault is backslashes that were not doubled, as in `"\\d+"`.
+
+    A path of Windows holds neither a line end nor a tab: there `\\n` and `\\t` are no escapes either. Before a quote,
+    a dollar sign or an exclamation mark the backslash may be one too many.
+    """
+    if _AMBIGUOUS.search(text):
+        return None
+    doubled = _TEXT.sub(lambda match: _with_doubled_backslashes(match[0]), text)
+    objects = None if doubled == text else _objects(doubled, 0)
+    return objects[0] if objects is not None and len(objects) == 1 else None
+
+
+def _with_doubled_backslashes(literal: str) -> str:
+    if not _LONE_BACKSLASH.search(literal):
+        return literal
+    if _WINDOWS_PATH.match(literal):
+        return _ANY_BACKSLASH.sub(r"\\\\", literal)
+    return _ESCAPE.sub(lambda match: match[0] if match[1] else f"\\{match[0]}", literal)
 
 
 def _has_two_values_for_a_key(text: str) -> bool:

@@ -15,7 +15,7 @@ from errand.engine.tools.code.line_ends import (
     with_line_ends_of,
 )
 from errand.engine.tools.code.line_matcher import LineMatcher
-from errand.engine.tools.code.look_alikes import look_alike_hint, unusual_difference
+from errand.engine.tools.code.look_alikes import look_alike_hint, near_miss_hint, unusual_difference
 from errand.engine.tools.code.loose_match import loose_places, reindented
 from errand.engine.tools.results import ToolError
 from errand.protocol.blocks import EditedLines, FileEdit
@@ -78,9 +78,9 @@ def replace_text(text: str, old: str, new: str, replace_all: bool, name: str) ->
     Raises ToolError unless it occurs exactly once, or `replace_all` is set.
     """
     if not old:
-        raise ToolError("`old` is empty: give the text to replace, or use the action write for a whole file.")
+        raise ToolError("The text to replace is empty: give it, or write the whole file.")
     if old == new:
-        raise ToolError("`old` and `new` are the same: there is nothing to change.")
+        raise ToolError("The text to replace and the new text are the same: there is nothing to change.")
     count = text.count(old)
     others = spans_with_other_line_ends(text, old) if count == 0 else []
     if count == 0 and not others:
@@ -89,8 +89,8 @@ def replace_text(text: str, old: str, new: str, replace_all: bool, name: str) ->
     if count > 1 and not replace_all:
         lines = _line_numbers(text, others or spans_of(text, old))
         raise ToolError(
-            f"`old` was found {count} times in {name}, at lines {lines}. Give more of the lines around the place you "
-            "mean, or set replace_all.",
+            f"The text to replace was found {count} times in {name}, at lines {lines}. Give more of the lines around "
+            "the place you mean, or set replace_all.",
             f"text to replace found {count} times",
         )
     length = len(text) + count * (len(new) - len(old))
@@ -107,21 +107,22 @@ def replace_text(text: str, old: str, new: str, replace_all: bool, name: str) ->
 def _replace_loosely(text: str, old: str, new: str, name: str) -> Replacement:
     matches = loose_places(text, old)
     if not matches:
-        hint = look_alike_hint(text, old) or _position_hint(text, old)
-        raise ToolError(f"`old` was not found in {name}. {hint}", "text to replace not found")
+        hint = look_alike_hint(text, old) or near_miss_hint(text, old) or _position_hint(text, old)
+        raise ToolError(f"The text to replace was not found in {name}. {hint}", "text to replace not found")
     if len(matches) > 1:
         lines = ", ".join(str(match.first) for match in matches[:10]) + (", …" if len(matches) > 10 else "")
         raise ToolError(
-            f"`old` was not found in {name}. Ignoring white space it is there {len(matches)} times, at lines {lines}. "
-            "Copy the text exactly, blanks and all, with more of the lines around the place you mean.",
+            f"The text to replace was not found in {name}. Ignoring white space it is there {len(matches)} times, at "
+            f"lines {lines}. Copy the text exactly, blanks and all, with more of the lines around the place you mean.",
             f"text to replace found {len(matches)} times ignoring white space",
         )
     (only_match,) = matches
     own = with_line_ends_of(only_match.text, reindented(new, old, only_match.text))
     if own == only_match.text:
+        lines = _cut_lines(only_match.text.split("\n")[:_HINT_LINES])
         raise ToolError(
-            f"`old` and `new` differ in white space only, and `old` is not in {name} as it stands. Lines "
-            f"{only_match.first}–{only_match.last} are:\n{_cut_lines(only_match.text.split(chr(10))[:_HINT_LINES])}",
+            f"The new text differs from the text to replace in white space only, and that is not in {name} as it "
+            f"stands. Lines {only_match.first}–{only_match.last} are:\n{lines}",
             "nothing to change",
         )
     if len(text) + len(own) > max(_MAX_RESULT_LENGTH, len(text)):

@@ -34,6 +34,9 @@ def _folded(character: str) -> str:
 
 
 _folding = _Folding()
+_one_quote = str.maketrans({'"': "'", "`": "'"})
+_ESCAPED = {"n": "\n", "t": "\t", '"': '"', "'": "'", "\\": "\\"}
+_ESCAPES = re.compile(r"\\([nt\"'\\])")
 
 
 def look_alike_hint(text: str, old: str) -> str:
@@ -52,11 +55,26 @@ def look_alike_hint(text: str, old: str) -> str:
     return f"It is at line {line} but for characters that look alike: {first_difference(old, text[start:end])}."
 
 
+def near_miss_hint(text: str, old: str) -> str:
+    """Return where `old` is but for the kind of its quotes, or with its escapes read; empty if it is nowhere."""
+    if len(text) > _MAX_SEARCHED or len(old) > _MAX_SEARCHED:
+        return ""
+    at = text.translate(_one_quote).find(old.translate(_one_quote))
+    if at >= 0 and old.strip():
+        line = text.count("\n", 0, at) + 1
+        return f"It is at line {line} but for its quotes: {first_difference(old, text[at : at + len(old)])}."
+    unescaped = _ESCAPES.sub(lambda match: _ESCAPED[match[1]], old)
+    if unescaped != old and unescaped.strip() and (at := text.find(unescaped)) >= 0:
+        line = text.count("\n", 0, at) + 1
+        return f"It is at line {line} but for backslashes: give line ends, tabs and quotes as they are in the file."
+    return ""
+
+
 def first_difference(old: str, text: str) -> str:
     """Return in words the first characters in which `old` and the text of the file differ."""
     index = next((at for at, (letter, other) in enumerate(zip(old, text, strict=False)) if letter != other), None)
     at = min(len(old), len(text)) if index is None else index
-    return f"where `old` has {_described(old, at)}, the file has {_described(text, at)}"
+    return f"where the text to replace has {_described(old, at)}, the file has {_described(text, at)}"
 
 
 def unusual_difference(old: str, text: str) -> str:

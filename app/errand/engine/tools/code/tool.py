@@ -222,7 +222,7 @@ class Code:
         wanted_edits = request.edits
         if request.action == "patch":
             if request.new is UNSET:
-                raise ToolError("patch needs `new`, the text to put there; it may be empty.")
+                raise ToolError("The new text is missing; it may be empty.")
             wanted_edits = (Edit(request.old, request.new, request.replace_all),)
         if not wanted_edits:
             raise ToolError("edit needs `edits`, a list of {old, new}.")
@@ -317,7 +317,8 @@ class Code:
 
     def _must_exist(self, path: Path) -> None:
         if not path.exists():
-            raise ToolError(f"There is no {self._calls.name(path)}. List the folder above it to see what there is.")
+            hint = self._files.hint(path) or " List the folder above it to see what there is."
+            raise ToolError(f"There is no {self._calls.name(path)}.{hint}")
 
 
 @dataclass(frozen=True, slots=True)

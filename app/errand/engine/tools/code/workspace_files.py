@@ -6,10 +6,12 @@ Leaves OSErrors to the caller.
 import hashlib
 import os
 import stat
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
@@ -17,6 +19,9 @@ from errand.engine.sandbox.protected_files import note_own_write
 from errand.engine.tools.code.edits import TextDiff, close_matches, diff_texts
 from errand.engine.tools.code.text_file import MAX_FILE_BYTES, LineRange, TextFile, decode, line_range, window_of_large
 from errand.engine.tools.context import ToolContext
+from errand.engine.tools.files.file_walk import TooLong, is_file, walk
+from errand.engine.tools.files.git_excludes import personal_excludes
+from errand.engine.tools.files.gitignore import GitIgnore
 from errand.engine.tools.files.path_calls import PathCalls
 from errand.engine.tools.files.real_path import name_in, opened_folder, with_real_path
 from errand.engine.tools.results import ToolError
@@ -26,6 +31,10 @@ from errand.system.regular_file import NotRegularFile, is_read_only, open_regula
 _MAX_EDITED_BYTES = 20_000_000
 _MAX_COMPARED_BYTES = 1_000_000
 _NO_FILE_STATE = "nothing"
+# Of the search for a file of the same name, which is for a hint alone.
+_MAX_NAMESAKES = 3
+_MAX_SEARCHED_ENTRIES = 5_000
+_NAMESAKES_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -72,7 +81,7 @@ class WorkspaceFiles:
         self._read: dict[Path, bytes] = {}
 
     def window(self, path: Path, first: int, last: int, is_cancelled: Callable[[], bool]) -> LineRange:
-        with self._open(path) as file:
+        with self._open(path, with_hint=True) as file:
             size = os.fstat(file.fileno()).st_size
             if size > MAX_FILE_BYTES:
                 part = window_of_large(file, first, last, is_cancelled)
@@ -97,7 +106,7 @@ class WorkspaceFiles:
 
     def load(self, path: Path, state: str | None = None) -> LoadedFile:
         """Load a text file for a change, if it has not changed since the task read it and still has this state."""
-        loaded = self._current(path, state)
+        loaded = self._current(path, state, with_hint=True)
         if loaded.is_binary:
             raise ToolError(f"{self._paths.name(path)} is a binary file; this action works on text.")
         return loaded
@@ -151,8 +160,8 @@ class WorkspaceFiles:
             replace_file(name_in(folder, path), prepared.data, folder=folder)
         self._read[path] = _digest(prepared.data)
 
-    def _current(self, path: Path, state: str | None) -> LoadedFile:
-        with self._open(path) as file:
+    def _current(self, path: Path, state: str | None, *, with_hint: bool = False) -> LoadedFile:
+        with self._open(path, with_hint=with_hint) as file:
             status = os.fstat(file.fileno())
             if status.st_size > _MAX_EDITED_BYTES:
                 raise ToolError(f"{self._paths.name(path)} is too large to be changed here. Use the shell.")
@@ -172,20 +181,21 @@ class WorkspaceFiles:
             "changed since it was allowed",
         )
 
-    def _open(self, path: Path) -> BinaryIO:
+    def _open(self, path: Path, *, with_hint: bool = False) -> BinaryIO:
         try:
             with opened_folder(path.parent) as folder:
                 return open_regular(name_in(folder, path), follow_links=False, folder=folder)
         except FileNotFoundError as error:
-            raise _NoFile(f"There is no file {self._paths.name(path)}.{self._hint(path)}") from error
+            hint = self.hint(path) if with_hint else ""
+            raise _NoFile(f"There is no file {self._paths.name(path)}.{hint}") from error
         except NotRegularFile as error:
             if path.is_symlink():
                 raise with_real_path(path) from error
             if path.is_dir():
-                raise ToolError(f"{self._paths.name(path)} is a folder. Use the action list.") from error
+                raise ToolError(f"{self._paths.name(path)} is a folder: list it.") from error
             raise ToolError(f"{self._paths.name(path)} is no regular file but a device, pipe or socket.") from error
 
-    def _hint(self, path: Path) -> str:
+    def hint(self, path: Path) -> str:
         """Return the file of this name in the folder of the shell, or names like it, as the next call can have them."""
         shell = self._context.sessions.find(WorkingFolder)
         if (
@@ -197,9 +207,29 @@ class WorkspaceFiles:
         try:
             names = os.listdir(path.parent)
         except OSError:
-            return f" There is no folder {self._paths.name(path.parent)} either."
-        close = [self._paths.name(path.parent / names[index]) for index in close_matches(path.name, names, 3)]
-        return f" There is {', '.join(close)}." if close else ""
+            there = ", ".join(map(self._paths.name, self._namesakes(path)))
+            elsewhere = f" There is {there}." if there else ""
+            return f" There is no folder {self._paths.name(path.parent)} either.{elsewhere}"
+        close = [path.parent / names[index] for index in close_matches(path.name, names, 3)]
+        there = list(dict.fromkeys(map(self._paths.name, (*close, *self._namesakes(path)))))
+        return f" There is {', '.join(there)}." if there else ""
+
+    def _namesakes(self, path: Path) -> list[Path]:
+        """Return up to three files of this name elsewhere in the workspace, of its first entries."""
+        root = Path(os.path.realpath(self._context.workspace))
+        if not path.is_relative_to(root):
+            return []
+        ignore = GitIgnore(root, personal_excludes(self._context.environment))
+        give_up_at = time.monotonic() + _NAMESAKES_S
+        files: list[Path] = []
+        with suppress(TooLong):
+            entries = walk(root, lambda: False, ignore.leaves_out)
+            for _, entry in islice(entries, _MAX_SEARCHED_ENTRIES):
+                if entry.name.casefold() == path.name.casefold() and is_file(entry):
+                    files.append(Path(entry.path))
+                if len(files) == _MAX_NAMESAKES or time.monotonic() > give_up_at:
+                    break
+        return files
 
 
 class _NoFile(ToolError):

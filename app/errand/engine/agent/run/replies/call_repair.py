@@ -3,12 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+import msgspec
+
 from errand.engine.agent.loop.features import Feature
 from errand.engine.agent.run.task_context import TaskTools
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.json_input.lenient_json import read_object
 from errand.engine.core.messages import TASK_COMPLETE, UNREADABLE_CALL, AssistantContent, Text, ToolCall, UserContent
-from errand.engine.models.base import ModelRequest, ReplyEnd
+from errand.engine.models.base import ModelRequest, ReplyEnd, ToolDefinition
+from errand.engine.tools.argument_check import check_arguments
 from errand.engine.tools.base import GuardedTool
 from errand.engine.tools.call_names import meanings, names_text
 from errand.engine.tools.mcp.definitions import is_service_tool
@@ -19,6 +22,8 @@ _WRAPPERS = frozenset(("arguments", "parameters", "args", "input"))
 _NAMES_OF_CALLS = frozenset(("name", "tool", "tool_name", "function"))
 _MAX_LISTED_ARGUMENTS = 10
 _MAX_NAME_LENGTH = 60
+_MAX_SAMPLE_LENGTH = 80
+_SAMPLES = {"path": "notes.txt", "command": "ls", "question": "Which one?", "url": "https://example.org"}
 
 
 class CallRepair(Feature):
@@ -34,9 +39,11 @@ class CallRepair(Feature):
         return end if content == end.message.content else replace(end, message=replace(end.message, content=content))
 
     async def complete_result(self, call: ToolCall, result: ToolResult) -> ToolResult:
-        """Name the tools if the call's tool is unknown, else the arguments that its tool does not know."""
+        """Name the tools if the call's tool is unknown, else the arguments that its tool does not know or lacks."""
         remark = self._remark(call)
-        return replace(result, content=_with_text(result.content, f"\n\n{remark}")) if remark else result
+        example = self._example(call) if result.is_error else ""
+        text = "\n".join(filter(None, (remark, example)))
+        return replace(result, content=_with_text(result.content, f"\n\n{text}")) if text else result
 
     def _named(self, block: AssistantContent) -> AssistantContent:
         if not isinstance(block, ToolCall) or block.name == UNREADABLE_CALL:
@@ -74,12 +81,36 @@ class CallRepair(Feature):
     def _remark(self, call: ToolCall) -> str:
         names = self._names
         if call.name not in names:
-            return "" if call.name == UNREADABLE_CALL else names_text(call.name, names)
+            return "" if call.name == UNREADABLE_CALL else names_text(call.name, names, self._tools.offer.names)
         if is_service_tool(call.name) or call.name == TASK_COMPLETE or call.invalid is not None:
             return ""  # a server gets all arguments and decides itself; what ends a task is not answered
         tool = next(tool for tool in self._tools.all if tool.name == call.name)
         unknown = list(dict.fromkeys(_unknown_arguments(_prepared(tool, call.arguments), tool.parameters)))
-        return _unknown_text(tool, unknown) if unknown else ""
+        if not unknown:
+            return ""
+        form = self._tools.offer.form_of(call)
+        return _unknown_text(form.definition if form is not None else tool, unknown)
+
+    def _example(self, call: ToolCall) -> str:
+        """Return a call with the arguments that its tool needs, if this one lacks some or has wrong ones."""
+        form = self._tools.offer.form_of(call)
+        if form is None or is_service_tool(call.name):
+            return ""
+        needed = form.definition.parameters.get("required")
+        names = [name for name in needed if isinstance(name, str)] if isinstance(needed, list) else []
+        if form.arguments.keys() >= {*names} and not self._is_refused(call):
+            return ""
+        example = {name: _sample(name, form.arguments.get(name), form.definition.parameters) for name in names}
+        return f"[A call of {form.definition.name} looks like this: {msgspec.json.encode(example).decode()}]"
+
+    def _is_refused(self, call: ToolCall) -> bool:
+        """Return whether the tool does not take these arguments."""
+        tool = next(tool for tool in self._tools.all if tool.name == call.name)
+        try:
+            check_arguments(tool.name, tool.parameters, tool.prepare_arguments(call.arguments))
+        except ToolError:
+            return True
+        return call.invalid is not None
 
 
 def _is_name_of(value: JsonValue, tool: str, names: Sequence[str]) -> bool:
@@ -94,7 +125,22 @@ def _with_text(content: tuple[UserContent, ...], text: str) -> tuple[UserContent
             return (*content, Text(text))
 
 
-def _unknown_text(tool: GuardedTool, unknown: list[str]) -> str:
+def _sample(name: str, value: JsonValue, parameters: JsonObject) -> JsonValue:
+    """Return the value of an argument if it is a short text, else one that fits."""
+    if isinstance(value, str) and 0 < len(value) <= _MAX_SAMPLE_LENGTH:
+        return value
+    properties = parameters.get("properties")
+    schema = properties.get(name) if isinstance(properties, dict) else None
+    declared = schema if isinstance(schema, dict) else {}
+    choices = declared.get("enum")
+    if isinstance(choices, list) and choices:
+        return choices[0]
+    samples: dict[JsonValue, JsonValue] = {"integer": 1, "number": 1, "boolean": True, "array": ["…"], "object": {}}
+    kind = declared.get("type")
+    return samples.get(kind, _SAMPLES.get(name, "…")) if isinstance(kind, str) else _SAMPLES.get(name, "…")
+
+
+def _unknown_text(tool: ToolDefinition | GuardedTool, unknown: list[str]) -> str:
     listed = ", ".join(f"`{path[:_MAX_NAME_LENGTH]}`" for path in unknown[:_MAX_LISTED_ARGUMENTS])
     verb = "is not an argument" if len(unknown) == 1 else "are not arguments"
     possible = ", ".join(_argument_paths(tool.parameters))
