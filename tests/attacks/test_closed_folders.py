@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from errand.engine.agent.prompt.environment import read_environment
 from errand.engine.agent.prompt.system_prompt import read_parts
 from errand.engine.agent.prompt.workspace import PromptContext
 from errand.engine.tools.code.search import list_files, search
@@ -52,15 +53,17 @@ def folder() -> Generator[Path]:
 
 
 def test_what_may_not_be_looked_at_is_left_out_and_the_rest_is_found(folder: Path) -> None:
-    occasion = PromptContext("", folder, "auto", folder / "home", datetime.now(UTC))
+    occasion = PromptContext("", folder, "auto", folder / "home")
     read_parts(occasion)  # its texts are loaded
     with no_superuser():
         parts = {part.name: part for part in read_parts(occasion)}
         listed = list_files(folder, "", "", lambda: False, keep_all).lines
         below = list_files(folder, "", "**", lambda: False, keep_all).lines
+        environment = read_environment(folder, folder / "home", datetime.now(UTC))
         matches = search(folder, "", "needle", True, "", lambda: False, keep_all).lines
     assert listed == [".agents/", ".git/", "closed/", "names/", "open", "secret"]
     assert "names/file" in below and "closed/file" not in below
     assert matches == ["open:1: needle"]
-    assert list(parts) == ["role", "rules", "skills", "workspace"]
+    assert environment.git_branch is None and set(listed) <= set(environment.entries or ())
+    assert list(parts) == ["role", "rules", "skills"]
     assert parts["skills"].sources == (str(folder / ".agents" / "skills" / "good" / "SKILL.md"),)

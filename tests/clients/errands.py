@@ -17,7 +17,8 @@ def plan(random: Random, number: int) -> str:
 def answer(request: ReceivedRequest) -> Reply:
     """The reply of this turn, by the first prompt."""
     prompts = [str(message["content"]) for message in request.messages if message.get("role") == "user"]
-    first = next(prompt for prompt in prompts if "task-" in prompt).partition("task-")[2]
+    own = [prompt.rpartition("</recalled>")[2] for prompt in prompts]  # others' prompts may be recalled before it
+    first = next(prompt for prompt in own if "task-" in prompt).partition("task-")[2]
     steps = first.partition("\n\n")[0].split()[1:]
     return _reply(steps[request.turn] if request.turn < len(steps) else "done", request.turn)
 

@@ -79,7 +79,7 @@ def _command(step: int, file: str, kind: str) -> str:
 def _task(request: ReceivedRequest) -> tuple[str, str]:
     """The task's first message, or what a summary says about it."""
     first_message = next(message["content"] for message in request.messages if message.get("role") == "user")
-    match = TASK.search(str(first_message))
+    match = TASK.search(str(first_message).rpartition("</recalled>")[2])  # other tasks may be recalled before it
     assert match is not None, first_message
     return match[1], match[2]
 

@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import contextlib
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ from tests.support.responses_replies import response_pieces
 
 __all__ = ["Call", "ModelServer", "ReceivedRequest", "Reply"]
 
+_ENVIRONMENT = re.compile(r"<environment>\n.*?\n</environment>(\n\n)?", re.DOTALL)
 _GEMINI = ":streamGenerateContent"
 
 
@@ -197,6 +199,19 @@ def _cut(text: str, length: int) -> list[str]:
     return [text[at : at + length] for at in range(0, len(text), length)]
 
 
+def _without_environment(content: JsonValue) -> JsonValue:
+    if isinstance(content, str):
+        return _ENVIRONMENT.sub("", content)
+    if not isinstance(content, list):
+        return content
+    return [part for part in map(_part_without_environment, content) if part != {"type": "text", "text": ""}]
+
+
+def _part_without_environment(part: JsonValue) -> JsonValue:
+    text = part.get("text") if isinstance(part, dict) else None
+    return {**part, "text": _ENVIRONMENT.sub("", text)} if isinstance(part, dict) and isinstance(text, str) else part
+
+
 @dataclass(slots=True)
 class ReceivedRequest:
     """A request of a client. `gone` is set when it disconnected before the end, `served` when everything was sent."""
@@ -208,10 +223,18 @@ class ReceivedRequest:
     served: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
-    def messages(self) -> list[JsonObject]:
-        """The messages of the request; in the Responses API, its items."""
+    def sent_messages(self) -> list[JsonObject]:
+        """The messages of the request as they were sent; in the Responses API, its items."""
         messages = self.body.get("messages", self.body.get("input"))
         return [entry for entry in messages if isinstance(entry, dict)] if isinstance(messages, list) else []
+
+    @property
+    def messages(self) -> list[JsonObject]:
+        """The same without what the engine says of the workspace before the words of a person."""
+        return [
+            entry | {"content": _without_environment(entry["content"])} if "content" in entry else entry
+            for entry in self.sent_messages
+        ]
 
     @property
     def last_said(self) -> str:

@@ -221,6 +221,25 @@ class RecallBlock(Wire, frozen=True, kw_only=True, tag="recall"):
     entries: tuple[RecalledEntry, ...]
 
 
+class EnvironmentBlock(Wire, frozen=True, kw_only=True, omit_defaults=True, tag="environment"):
+    """Where an agent works. The engine adds it to the message that starts a task; these are not the person's words.
+
+    `text` is what the agent reads before the message: everything or, if `is_change`, what has changed since the block
+    before it on the branch. The other fields are the whole state at that time. `git_branch` is null outside of a
+    repository and empty if no branch is checked out. `entries` are names at the top of the folder, those of folders end
+    with a separator; null if it is not listed. `entry_count` counts all of them. `date` is a day (2026-11-29).
+    """
+
+    text: str
+    folder: str
+    system: str
+    date: str
+    is_change: bool = False
+    git_branch: str | None = None
+    entries: tuple[str, ...] | None = None
+    entry_count: int = 0
+
+
 Block: TypeAlias = (
     TextBlock
     | ThinkingBlock
@@ -231,4 +250,5 @@ Block: TypeAlias = (
     | NoticeBlock
     | SummaryBlock
     | RecallBlock
+    | EnvironmentBlock
 )

@@ -9,7 +9,9 @@ from errand.protocol.tasks.methods import TaskResult
 
 PromptPartName = Literal["role", "rules", "instructions", "skills", "facts", "workspace", "plan"]
 
-ContextPart = Literal["system", "tools", "services", "summary", "kept", "history", "results", "memory"]
+ContextPart = Literal[
+    "system", "tools", "services", "summary", "kept", "environment", "history", "results", "memory"
+]
 
 
 class PromptPart(Wire, frozen=True, kw_only=True):
@@ -17,7 +19,8 @@ class PromptPart(Wire, frozen=True, kw_only=True):
     left out; those of older prompts are sentences.
 
     `role` is the personality's prompt, `rules` how agents work, `instructions` the content of AGENTS.md, `skills`
-    the available skills, `facts` what a person pinned.
+    the available skills, `facts` what a person pinned. `workspace` stands before the message that starts a task, and
+    in prompts of older versions within the system prompt.
     """
 
     name: PromptPartName
@@ -27,7 +30,7 @@ class PromptPart(Wire, frozen=True, kw_only=True):
 
 
 class PromptGetParams(Wire, frozen=True, kw_only=True):
-    """The system prompt that a task started with, or the one that a new task would start with.
+    """The system prompt that a task started with, or the one that a new task would start with, and the environment.
 
     Without `task_id`: the prompt for `personality_id`, or for the default personality of new conversations, in the
     folder `workspace`. `chat` selects chat mode.

@@ -31,6 +31,7 @@ from errand.client.texts.tool_calls import content_of
 from errand.protocol.asks import Ask
 from errand.protocol.blocks import (
     Block,
+    EnvironmentBlock,
     FileBlock,
     ImageBlock,
     NoticeBlock,
@@ -212,7 +213,7 @@ class ConversationFeed:
                 return (SummaryItem(block),)
             case RecallBlock():
                 return (RecallItem(block),)
-            case ImageBlock() | FileBlock():
+            case ImageBlock() | FileBlock() | EnvironmentBlock():
                 return ()
             case _:
                 assert_never(block)

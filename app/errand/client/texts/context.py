@@ -10,6 +10,7 @@ CONTEXT_PARTS: dict[ContextPart, str] = {
     "services": tr("Tools of MCP servers"),
     "summary": tr("Summary"),
     "kept": tr("Kept messages"),
+    "environment": tr("Working folder"),
     "history": tr("Messages"),
     "results": tr("Tool results"),
     "memory": tr("Memory"),
@@ -37,7 +38,7 @@ def part_items_text(part: ContextPart, items: int) -> str:
             return trn("{n} result", "{n} results", items)
         case "memory":
             return trn("{n} text", "{n} texts", items)
-        case "system" | "summary":
+        case "system" | "summary" | "environment":
             return ""
 
 

@@ -24,6 +24,13 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
+class ContextText(Text):
+    """Text that the engine adds to a message: where the agent works, or what memory has for it."""
+
+    part: Literal["environment", "memory"]
+
+
+@dataclass(frozen=True, slots=True)
 class Thinking:
     """Reasoning text. `signature` is the provider's proof of origin, sent back unchanged."""
 
@@ -139,6 +146,12 @@ def user_text(text: str) -> UserMessage:
 def text_of(message: Message) -> str:
     """Return all text blocks of a message, joined without a separator."""
     return "".join(block.text for block in message.content if isinstance(block, Text))
+
+
+def own_text_of(message: Message) -> str:
+    """Return the same without what the engine added to the message."""
+    texts = [block for block in message.content if isinstance(block, Text) and not isinstance(block, ContextText)]
+    return "".join(block.text for block in texts)
 
 
 def in_tags(text: str, tag: str = "tool_output") -> str:

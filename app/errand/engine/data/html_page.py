@@ -21,6 +21,7 @@ from markdown_it.utils import EnvType, OptionsDict
 from errand.engine.tools.call_display import summary_with_time
 from errand.protocol.blocks import (
     Block,
+    EnvironmentBlock,
     FileBlock,
     ImageBlock,
     NoticeBlock,
@@ -240,6 +241,8 @@ def _block_html(block: Block, read: Picture) -> str:
             return f"<p class=notice>{escape(notice_text(block))}</p>"
         case SummaryBlock(text=text, nodes=nodes):
             return _folded(f"Summary of {nodes} earlier entries, for the model", to_html(text))
+        case EnvironmentBlock():
+            return ""
         case RecallBlock(entries=entries):
             return _folded(recall_title(block), _pre("\n\n".join(recalled_text(entry) for entry in entries)))
         case _:

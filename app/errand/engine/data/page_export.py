@@ -22,6 +22,7 @@ from errand.engine.tools.call_display import summary_with_time
 from errand.protocol.agents import first_agent
 from errand.protocol.blocks import (
     Block,
+    EnvironmentBlock,
     FileBlock,
     ImageBlock,
     NoticeBlock,
@@ -105,6 +106,8 @@ def _text_of(block: Block) -> str:
             return f"> {_one_line(notice_text(block))}"
         case SummaryBlock(text=text, nodes=nodes):
             return _folded(f"Summary of {nodes} earlier entries, for the model", text)
+        case EnvironmentBlock():
+            return ""
         case RecallBlock(entries=entries):
             return _folded(recall_title(block), "\n\n".join(recalled_text(entry) for entry in entries))
 

@@ -18,6 +18,7 @@ from errand.protocol.background import BackgroundCommand
 from errand.protocol.base import JsonObject, JsonValue
 from errand.protocol.blocks import (
     Block,
+    EnvironmentBlock,
     FileBlock,
     ImageBlock,
     NoticeBlock,
@@ -399,7 +400,7 @@ def _is_bare(block: Block) -> bool:
             return all(entry.text == FORGOTTEN for entry in entries)
         case NoticeBlock(text=text, data=data):
             return isinstance(data, SummaryForgotten) or (data is None and text == FORGOTTEN)
-        case ThinkingBlock() | ImageBlock() | FileBlock() | SummaryBlock():
+        case ThinkingBlock() | ImageBlock() | FileBlock() | SummaryBlock() | EnvironmentBlock():
             return False
         case _:
             assert_never(block)

@@ -10,7 +10,15 @@ import msgspec
 
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.errors import ConfigurationError
-from errand.engine.core.messages import AssistantMessage, ModelMessage, ToolResultMessage, Usage, UserMessage, text_of
+from errand.engine.core.messages import (
+    AssistantMessage,
+    ModelMessage,
+    ToolResultMessage,
+    Usage,
+    UserMessage,
+    own_text_of,
+    text_of,
+)
 from errand.engine.models.base import AttemptEvent, ModelEvent, ModelRequest, ReplyEnd
 from errand.engine.models.deadline import Aborted, Deadline
 from errand.engine.models.reply.builder import ReplyBuilder
@@ -120,7 +128,7 @@ class _Placeholders:
         prompts = [message for message in request.messages if isinstance(message, UserMessage)]
         self._values = {
             "${last_result}": _last_result(request),
-            "${prompt}": text_of(prompts[-1]) if prompts else "",
+            "${prompt}": own_text_of(prompts[-1]) if prompts else "",
         }
 
     def fill(self, text: str) -> str:

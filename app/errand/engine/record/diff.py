@@ -10,6 +10,7 @@ from errand.engine.record.format import TaskRecord
 from errand.protocol.asks import Ask
 from errand.protocol.blocks import (
     Block,
+    EnvironmentBlock,
     FileBlock,
     ImageBlock,
     NoticeBlock,
@@ -132,6 +133,8 @@ def _block(block: Block, timed: bool) -> str | None:
             return f"summary: {text}"
         case RecallBlock(entries=entries):
             return f"recalled: {', '.join(entry.node_id for entry in entries)}"
+        case EnvironmentBlock(text=text):
+            return f"works in: {text}"
         case NoticeBlock():
             return _notice(block, timed)
         case _:

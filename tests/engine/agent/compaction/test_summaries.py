@@ -92,7 +92,14 @@ async def test_manual_summary_covers_older_messages_and_keeps_a_pinned_one(tmp_p
         assert read[-1] == "And now?"
         explain = ContextExplainParams(task_id=again.id, largest=3)
         explained = await engine.stores.session.call(CONTEXT_EXPLAIN, explain)
-        assert [share.part for share in explained.shares] == ["system", "tools", "summary", "kept", "history"]
+        assert [share.part for share in explained.shares] == [
+            "system",
+            "tools",
+            "summary",
+            "kept",
+            "environment",
+            "history",
+        ]
         assert len(explained.largest) == 3
         assert explained.largest[0].text.startswith("The tide came in slowly.")
         assert [item.tokens for item in explained.largest] == sorted(

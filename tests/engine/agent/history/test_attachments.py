@@ -43,7 +43,7 @@ async def test_attached_picture_reaches_the_model_even_if_its_file_is_deleted_af
         await engine.watcher.end((await engine.start("Sure?", conversation_id=first.conversation_id)).id)
         content = [{"type": "text", "text": "What is this?"}, image_part()]
         assert [request.messages[1]["content"] for request in engine.model.requests] == [content, content]
-        text, image = engine.watcher.nodes()[0].blocks
+        text, image, _ = engine.watcher.nodes()[0].blocks
         assert text == TextBlock(text="What is this?")
         assert isinstance(image, ImageBlock)
         assert (image.media_type, image.data, image.name) == ("image/png", "", "shot.dat")

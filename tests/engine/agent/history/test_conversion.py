@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from errand.engine.agent.history.conversion import UNKNOWN_OUTCOME, blocks_of, messages_of, plan_of
 from errand.engine.core.messages import (
     AssistantMessage,
+    ContextText,
     Image,
     Text,
     Thinking,
@@ -101,9 +102,9 @@ def test_what_was_recalled_is_read_with_the_message_and_cannot_close_its_tags() 
     ]
     asked, _ = messages_of(nodes)
     assert isinstance(asked, UserMessage)
-    first, recalled = asked.content
-    assert first == Text("where is it?")
-    assert isinstance(recalled, Text)
+    recalled, own = asked.content
+    assert own == Text("where is it?")
+    assert isinstance(recalled, ContextText) and recalled.part == "memory"
     assert "in “Taxes”:\nThe office is in Bonn." in recalled.text
     assert recalled.text.count("</recalled>") == 1
     assert recalled.text.endswith("</recalled>")

@@ -78,7 +78,7 @@ async def test_messages_sent_while_the_disk_was_full_are_saved_later_as_one_bran
         (agent,) = await engine.services.database.agents.list(started.conversation_id)
         assert agent.head_id is not None
         path = await engine.services.database.nodes.path(agent.head_id)
-        assert path[0].blocks == (TextBlock(text="Remember seven."),)
+        assert path[0].blocks[0] == TextBlock(text="Remember seven.")
         assert TextBlock(text="Half way.") in path[1].blocks
         assert path[-1].blocks == (TextBlock(text="There."),)
         second = await engine.start("What was it?", conversation_id=started.conversation_id)

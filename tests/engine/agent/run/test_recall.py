@@ -65,7 +65,7 @@ async def recalled(engine: EngineParts, conversation_id: str) -> list[tuple[str,
 
 def assert_prefixes_hold(requests: Sequence[ReceivedRequest]) -> None:
     """Each request begins with the messages of the one before it, after the system prompt."""
-    for earlier, later in pairwise(request.messages[1:] for request in requests):
+    for earlier, later in pairwise(request.sent_messages[1:] for request in requests):
         assert later[: len(earlier)] == earlier
 
 

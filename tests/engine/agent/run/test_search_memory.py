@@ -13,12 +13,9 @@ from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply
 
 def answer(request: ReceivedRequest) -> Reply:
     """Calls the tool if the person asks for it, with the arguments in the message."""
-    last = request.messages[-1]
-    text = str(last["content"])
-    if last["role"] == "user" and text.startswith("search "):
-        return Reply(
-            calls=(Call("search_memory", msgspec.json.decode(text.removeprefix("search ").partition("\n\n")[0])),)
-        )
+    text = request.last_said
+    if request.messages[-1]["role"] == "user" and text.startswith("search "):
+        return Reply(calls=(Call("search_memory", msgspec.json.decode(text.removeprefix("search "))),))
     return Reply(text="Noted.")
 
 

@@ -118,8 +118,8 @@ async def test_steering_opens_the_next_turn_and_a_follow_up_comes_after_the_work
         await engine.say(started.id, "rather that")
         gate.set()
         assert (await engine.watcher.end(started.id)).outcome.summary == "Followed."
-        user_blocks = [node.blocks for node in engine.watcher.nodes() if node.role == "user"]
-        assert user_blocks == [(TextBlock(text=text),) for text in ("go", "rather that", "and then this")]
+        first_blocks = [node.blocks[0] for node in engine.watcher.nodes() if node.role == "user"]
+        assert first_blocks == [TextBlock(text=text) for text in ("go", "rather that", "and then this")]
         with pytest.raises(IllegalMove):
             await engine.say(started.id, "too late")
 
@@ -189,7 +189,7 @@ async def test_failed_model_call_ends_the_task_with_its_error_and_keeps_the_mess
         task = await engine.watcher.end((await engine.start("hello")).id)
         assert (task.activity.status, task.outcome.stop_reason) == ("error", "error")
         assert task.outcome.error is not None and "key" in task.outcome.error
-        assert engine.watcher.nodes()[0].blocks == (TextBlock(text="hello"),)
+        assert engine.watcher.nodes()[0].blocks[0] == TextBlock(text="hello")
         assert engine.watcher.nodes()[1].status == "failed"
 
 

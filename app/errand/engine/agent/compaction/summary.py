@@ -19,6 +19,7 @@ from errand.engine.agent.prompt.texts import prompt_text
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.messages import (
     AssistantMessage,
+    ContextText,
     Image,
     ModelMessage,
     Text,
@@ -117,6 +118,8 @@ def _describe(node: Node, message: ModelMessage, longest: int) -> str:
 
 def _block_text(block: Text | Image | Thinking | ToolCall, longest: int) -> str:
     match block:
+        case ContextText():
+            return ""
         case Text(text=text):
             return shorten(text, longest)
         case Image():

@@ -10,13 +10,14 @@ from dataclasses import dataclass
 import msgspec
 
 from errand.engine.agent.history.visible_history import SummaryMessage, length_of, visible_history
-from errand.engine.core.messages import ModelMessage, ToolResultMessage
+from errand.engine.core.messages import ContextText, ModelMessage, ToolResultMessage
 from errand.engine.models.base import ModelRequest, ToolDefinition
 from errand.engine.models.message_cache import BeginningCache, MessageCache
 from errand.engine.models.reply.usage import characters_of, characters_of_tool
 from errand.engine.storage.records.turns import PartSize
 from errand.engine.tools.mcp.tool import is_tool_of_servers
 from errand.protocol.blocks import (
+    EnvironmentBlock,
     FileBlock,
     ImageBlock,
     RecallBlock,
@@ -80,8 +81,10 @@ def _sizes(request: ModelRequest) -> tuple[PartSize, ...]:
         _part("services", (_size_of_tool(tool) for tool in request.tools if is_tool_of_servers(tool.name))),
         _part("summary", map(characters_of, summary)),
         _part("kept", map(characters_of, request.messages[len(summary) : after])),
+        PartSize("environment", size.environment, size.environments),
         PartSize("history", size.history, size.entries),
         PartSize("results", size.results, size.calls),
+        PartSize("memory", size.memory, size.recalls),
     )
     return tuple(part for part in parts if part.characters)
 
@@ -99,13 +102,17 @@ def with_findable(sizes: tuple[PartSize, ...], tools: Sequence[ToolDefinition]) 
 
 @dataclass(frozen=True, slots=True)
 class _MessageSize:
-    """The characters and numbers of the messages from `after` on, without and with results of tools."""
+    """The characters and numbers of the messages from `after` on: by people and agents, results, and their context."""
 
     after: int
     history: int = 0
     entries: int = 0
     results: int = 0
     calls: int = 0
+    environment: int = 0
+    environments: int = 0
+    memory: int = 0
+    recalls: int = 0
 
 
 def _size_of_messages(messages: tuple[ModelMessage, ...], after: int) -> _MessageSize:
@@ -115,17 +122,36 @@ def _size_of_messages(messages: tuple[ModelMessage, ...], after: int) -> _Messag
     else:
         count = known_count
     new = messages[count:]
-    results = [characters_of(message) for message in new if isinstance(message, ToolResultMessage)]
-    history = sum(map(characters_of, new)) - sum(results)
+    results = [_own_size(message) for message in new if isinstance(message, ToolResultMessage)]
+    others = [_own_size(message) for message in new if not isinstance(message, ToolResultMessage)]
+    environments, recalls = _context_sizes(new, "environment"), _context_sizes(new, "memory")
     size = _MessageSize(
         after,
-        before.history + history,
-        before.entries + len(new) - len(results),
+        before.history + sum(others),
+        before.entries + len(others),
         before.results + sum(results),
         before.calls + len(results),
+        before.environment + sum(environments),
+        before.environments + len(environments),
+        before.memory + sum(recalls),
+        before.recalls + len(recalls),
     )
     _message_sizes.put(messages, size, covered=known_count)
     return size
+
+
+def _own_size(message: ModelMessage) -> int:
+    context = sum(len(block.text) for block in message.content if isinstance(block, ContextText))
+    return characters_of(message) - context
+
+
+def _context_sizes(messages: Sequence[ModelMessage], part: ContextPart) -> list[int]:
+    return [
+        len(block.text)
+        for message in messages
+        for block in message.content
+        if isinstance(block, ContextText) and block.part == part
+    ]
 
 
 def _size_of_tool(tool: ToolDefinition) -> int:
@@ -183,12 +209,13 @@ def _block_text(
     | Result
     | Notice
     | SummaryBlock
-    | RecallBlock,
+    | RecallBlock
+    | EnvironmentBlock,
 ) -> str:
     match block:
         case TextBlock(text=text) | SummaryBlock(text=text) | Notice(text=text):
             return text[: 4 * _MAX_LABEL_LENGTH]
-        case ThinkingBlock():
+        case ThinkingBlock() | EnvironmentBlock():
             return ""
         case ImageBlock(name=name):
             return f"[picture {name}]".replace(" ]", "]")

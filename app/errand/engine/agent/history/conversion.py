@@ -10,6 +10,7 @@ from errand.engine.agent.prompt.texts import prompt_text
 from errand.engine.core.messages import (
     AssistantContent,
     AssistantMessage,
+    ContextText,
     Image,
     Message,
     ModelMessage,
@@ -29,6 +30,7 @@ from errand.protocol.base import JsonObject, JsonValue
 from errand.protocol.blocks import (
     Block,
     CallRole,
+    EnvironmentBlock,
     FileBlock,
     ImageBlock,
     NoticeBlock,
@@ -92,10 +94,19 @@ def recall_of(node: Node) -> RecallBlock | None:
 
 
 def with_recalled(message: UserMessage | ToolResultMessage, recall: RecallBlock) -> UserMessage | ToolResultMessage:
-    """Return the message, or the result with a person's answer, with what was recalled for it, below it."""
+    """Return the message, or the result with a person's answer, with what was recalled for it, before the words."""
     entries = "\n\n".join(recalled_text(entry) for entry in recall.entries)
-    text = f"\n\n{prompt_text('recalled')}\n\n{in_tags(entries, 'recalled')}"
-    return replace(message, content=(*message.content, Text(text)))
+    end = "\n\n" if isinstance(message, ToolResultMessage) else ""  # the texts of a result are joined as they are
+    recalled = ContextText(f"{prompt_text('recalled')}\n\n{in_tags(entries, 'recalled')}{end}", "memory")
+    return replace(message, content=(*_context(message), recalled, *_own_content(message)))
+
+
+def _context(message: UserMessage | ToolResultMessage) -> tuple[UserContent, ...]:
+    return tuple(block for block in message.content if isinstance(block, ContextText))
+
+
+def _own_content(message: UserMessage | ToolResultMessage) -> tuple[UserContent, ...]:
+    return tuple(block for block in message.content if not isinstance(block, ContextText))
 
 
 def _add_recalled(messages: list[ModelMessage], recall: RecallBlock) -> None:
@@ -122,9 +133,11 @@ def _missing_results(messages: list[ModelMessage], text: str) -> list[ToolResult
 
 
 def user_message(blocks: Sequence[Block]) -> UserMessage:
-    """Return the blocks of a user, or of the engine in the user's place, as a model message."""
+    """Return the blocks of a user, or of the engine in the user's place, as a model message: the environment first."""
     first = next((block for block in blocks if isinstance(block, TextBlock)), None)
-    return UserMessage(tuple(_user_content(blocks)), kind=first.engine_message if first is not None else None)
+    environment = (ContextText(block.text, "environment") for block in blocks if isinstance(block, EnvironmentBlock))
+    content = (*environment, *_user_content(blocks))
+    return UserMessage(content, kind=first.engine_message if first is not None else None)
 
 
 def _user_content(blocks: Iterable[Block]) -> Iterable[UserContent]:
@@ -147,7 +160,9 @@ def _assistant_content(blocks: Iterable[Block]) -> Iterable[AssistantContent]:
                 yield Thinking(block.text, block.signature)
             case ToolCallBlock():
                 yield ToolCall(block.call_id, block.tool, block.arguments, block.invalid)
-            case ImageBlock() | FileBlock() | ToolResultBlock() | NoticeBlock() | SummaryBlock() | RecallBlock():
+            case ImageBlock() | FileBlock() | ToolResultBlock() | NoticeBlock() | SummaryBlock():
+                pass
+            case RecallBlock() | EnvironmentBlock():
                 pass
             case _:
                 assert_never(block)
@@ -198,7 +213,7 @@ def blocks_of(message: Message, execution_id: str = "", summary: str = "") -> tu
                 marks=message.marks,
             ),
         )
-    blocks = tuple(_block_of(block) for block in message.content)
+    blocks = tuple(_block_of(block) for block in message.content if not isinstance(block, ContextText))
     if not isinstance(message, UserMessage) or message.kind is None:
         return blocks
     return tuple(

@@ -14,7 +14,7 @@ from errand.engine.agent.prompt.texts import prompt_text
 from errand.engine.core.messages import ModelMessage, Text, UserMessage, user_text
 from errand.engine.models.reply.usage import characters_of
 from errand.engine.storage.records.nodes import NodeStore
-from errand.protocol.blocks import SummaryBlock
+from errand.protocol.blocks import EnvironmentBlock, SummaryBlock
 from errand.protocol.conversations import Node
 
 # Converts entries for the reading agent: `Participants.as_messages`, or `tuple` if all are its own.
@@ -108,6 +108,14 @@ def visible_messages(
 ) -> tuple[ModelMessage, ...]:
     """Return a branch as the messages for a model."""
     return visible_history(path, kept).messages(to_messages)
+
+
+def environment_in(path: Sequence[Node]) -> EnvironmentBlock | None:
+    """Return the newest environment that an agent was told of; None if it is only in what is summarised."""
+    blocks = [
+        block for node in visible_history(path).rest for block in node.blocks if isinstance(block, EnvironmentBlock)
+    ]
+    return blocks[-1] if any(not block.is_change for block in blocks) else None
 
 
 def summary_of(node: Node) -> SummaryBlock | None:

@@ -1,17 +1,16 @@
-"""The system prompt: role, rules, AGENTS.md, skills, facts, workspace; stable parts first for the provider's cache.
+"""The system prompt: role, rules, AGENTS.md, skills, facts; stable parts first for the provider's cache.
 
-Built once for each task and stored with it.
+Where the agent works changes more often: environment.py. Built once for each task and stored with it.
 """
 
 import os
 from collections.abc import Awaitable, Callable, Iterable, Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from string import Template
 
 from errand.engine.agent.prompt.skills import skills_part
 from errand.engine.agent.prompt.texts import prompt_text
-from errand.engine.agent.prompt.workspace import PromptContext, read_inside, workspace_folders, workspace_part
+from errand.engine.agent.prompt.workspace import PromptContext, read_inside, workspace_folders
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.skill_state import skill_state
 from errand.engine.core.workspace_threads import in_workspace
@@ -116,7 +115,7 @@ def plan_part(context: PromptContext) -> PromptPart | None:
     return PromptPart(name=_PLAN, text=prompt_text("as_plan")) if context.approve == "plan" else None
 
 
-PARTS = (role_part, rules_part, instructions_part, skills_part, facts_part, workspace_part, plan_part)
+PARTS = (role_part, rules_part, instructions_part, skills_part, facts_part, plan_part)
 
 
 def read_parts(context: PromptContext) -> tuple[PromptPart, ...]:
@@ -198,10 +197,9 @@ async def current_parts(
     is_short: bool = False,
 ) -> tuple[PromptPart, ...]:
     """Return the parts that a task would get if it started now. Raises `FolderNotAnswering` if they cannot be read."""
-    now = datetime.now(UTC).astimezone()
 
     def read() -> tuple[PromptPart, ...]:
         skills = skill_state(paths.skills)
-        return read_parts(PromptContext(role, workspace, mode, Path.home(), now, approve, skills, facts, is_short))
+        return read_parts(PromptContext(role, workspace, mode, Path.home(), approve, skills, facts, is_short))
 
     return await in_workspace(workspace, read)

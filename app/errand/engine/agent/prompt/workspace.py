@@ -1,26 +1,15 @@
-"""The system prompt's workspace part, and the folders whose instructions and skills apply to a workspace."""
+"""What a system prompt is made from, and the folders whose instructions and skills apply to a workspace."""
 
 import os
-import platform
 import sys
 from dataclasses import dataclass
-from datetime import datetime
-from itertools import islice, takewhile
+from itertools import takewhile
 from pathlib import Path
-from string import Template
 
-from errand.engine.agent.prompt.texts import prompt_text
 from errand.engine.core.skill_state import SkillState
-from errand.engine.tools.files.file_walk import is_folder
-from errand.protocol.context import PromptPart
 from errand.protocol.memory import Fact
 from errand.protocol.tasks.groups import ApproveMode, TaskMode
 from errand.system.regular_file import read_beginning
-from errand.text.redaction import redact
-
-_MAX_LISTED_ENTRIES = 40
-_MAX_SCANNED_ENTRIES = 2_000
-_MAX_NAME_LENGTH = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +24,6 @@ class PromptContext:
     workspace: Path
     mode: TaskMode
     home: Path
-    now: datetime
     approve: ApproveMode = "ask"
     skills: SkillState | None = None
     facts: tuple[Fact, ...] = ()
@@ -83,64 +71,3 @@ def _is_own(folder: Path) -> bool:
         return folder.stat().st_uid == os.getuid()
     except OSError:
         return False
-
-
-def workspace_part(context: PromptContext) -> PromptPart:
-    facts = Template(prompt_text("workspace")).safe_substitute(
-        workspace=_sanitised(str(context.workspace)),
-        system=f"{platform.system()} {platform.machine()}",
-        date=context.now.strftime("%A, %d %B %Y"),
-    )
-    lines = (facts, _branch(context), _top_level(context))
-    return PromptPart(name="workspace", text="\n".join(line for line in lines if line))
-
-
-def _top_level(context: PromptContext) -> str:
-    """Return the top-level entries; none for the home directory, whose other contents are private."""
-    if context.workspace == context.home:
-        return ""
-    try:
-        with os.scandir(context.workspace) as entries:
-            looked_at = islice(entries, _MAX_SCANNED_ENTRIES)
-            names = sorted(f"{_sanitised(entry.name)}{os.sep if is_folder(entry) else ''}" for entry in looked_at)
-    except OSError:
-        return ""
-    if not names:
-        return "- It is empty."
-    more = "" if len(names) <= _MAX_LISTED_ENTRIES else f" and {_count(len(names) - _MAX_LISTED_ENTRIES)} more"
-    return f"- At its top: {', '.join(f'`{name}`' for name in names[:_MAX_LISTED_ENTRIES])}{more}."
-
-
-def _count(number: int) -> str:
-    return str(number) if number + _MAX_LISTED_ENTRIES < _MAX_SCANNED_ENTRIES else "many"
-
-
-def _branch(context: PromptContext) -> str:
-    """Return the branch as recorded in .git/HEAD; does not start a git process."""
-    root = workspace_folders(context.workspace, context.home)[0]
-    try:
-        head = read_beginning(_git_folder(root / ".git") / "HEAD", 500).decode("utf-8", "replace").strip()
-    except OSError:
-        return ""
-    reference, _, name = head.partition("refs/heads/")
-    return (
-        f"- Git branch: `{_sanitised(name)}`." if reference == "ref: " and name else "- Git: no branch is checked out."
-    )
-
-
-def _git_folder(place: Path) -> Path:
-    """Return the git directory. In a linked work tree, `.git` is a file that names it."""
-    if place.is_dir():
-        return place
-    return place.parent / os.fsdecode(read_beginning(place, 4_000)).removeprefix("gitdir:").strip()
-
-
-def _sanitised(name: str) -> str:
-    """Return a name that cannot break out of its line or its backticks, and has no key."""
-    name = redact(name)
-    printable_name = "".join(letter if letter.isprintable() and letter != "`" else "?" for letter in name)
-    return (
-        printable_name
-        if len(printable_name) <= _MAX_NAME_LENGTH or os.sep in printable_name
-        else f"{printable_name[:_MAX_NAME_LENGTH]}…"
-    )

@@ -15,7 +15,7 @@ from errand.engine.agent.loop.features import Feature
 from errand.engine.agent.run.task_context import TaskContext
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.errors import EngineError
-from errand.engine.core.messages import AssistantMessage, ModelMessage, ToolResultMessage, UserMessage, text_of
+from errand.engine.core.messages import AssistantMessage, ModelMessage, ToolResultMessage, UserMessage, own_text_of
 from errand.engine.models.base import ModelRequest
 from errand.engine.tools.control.task_messages import AskUser
 from errand.engine.tools.results import ToolError
@@ -235,9 +235,9 @@ def _words_of_people(messages: Sequence[ModelMessage]) -> Iterable[str]:
     for message in messages:
         match message:
             case UserMessage(kind=None):
-                yield text_of(message)
+                yield own_text_of(message)
             case ToolResultMessage(tool_name=AskUser.name, is_error=False):
-                yield text_of(message)
+                yield own_text_of(message)
             case _:
                 pass
 

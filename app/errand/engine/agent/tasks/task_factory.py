@@ -3,11 +3,13 @@
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from errand.engine.agent.history.branch import BranchWriter
 from errand.engine.agent.history.conversion import message_of, user_message
 from errand.engine.agent.history.participants import Participants, participants_of
-from errand.engine.agent.history.visible_history import branch_messages, recent_path
+from errand.engine.agent.history.visible_history import branch_messages, environment_in, recent_path
+from errand.engine.agent.prompt.environment import environment_for_task
 from errand.engine.agent.prompt.system_prompt import has_plan_mode
 from errand.engine.agent.prompt.texts import engine_message
 from errand.engine.agent.run.resume import InterruptedTurn, last_reply, recorded_calls
@@ -28,12 +30,12 @@ from errand.engine.agent.tasks.task_target import (
     with_personality,
 )
 from errand.engine.core.errors import Conflict, IllegalMove, InvalidParams, NotFound, StorageError
-from errand.engine.core.messages import AssistantMessage, ModelMessage, UserMessage, user_text
+from errand.engine.core.messages import AssistantMessage, ModelMessage, UserMessage
 from errand.engine.models.base import ChatModel
 from errand.engine.models.router import ModelRouter
 from errand.engine.tools.context import SubAgentOrder
 from errand.protocol.agents import Agent, ThinkingLevel
-from errand.protocol.blocks import TextBlock
+from errand.protocol.blocks import Block, EnvironmentBlock, TextBlock
 from errand.protocol.context import ConversationSummariseParams
 from errand.protocol.conversations import Node
 from errand.protocol.events import TaskUpdate
@@ -78,10 +80,15 @@ class TaskStarter:
         model = opened(task.request.model, task.request.api_base, params.api_key)
         await self._ask_server(task)
         attachments = await self._attachments.store(params.attachments)
-        message = self._attachments.blocks(task.request.prompt, attachments)
         participants = await participants_of(target.agent, self._database)
-        history = await self._history(after, target, participants)
+        kept_ids = target.conversation.kept
+        path = await recent_path(self._database.nodes, after, kept_ids)
+        history = await branch_messages(path, kept_ids, participants.as_messages)
         await make_workspace(target.conversation)
+        message = (
+            *self._attachments.blocks(task.request.prompt, attachments),
+            *await _environment(task, environment_in(path)),
+        )
         branch = await publish_task(task, target, self._log, self._changes)
         branch.position = branch.position.advance(after)
         chosen = None if is_again else params.thinking_level
@@ -114,14 +121,14 @@ class TaskStarter:
             else self._models.open_again(task.request.model, task.request.api_base)
         )
         await self._ask_server(task)
+        message = (TextBlock(text=order.prompt, task_from=target.caller), *await _environment(task, None))
         branch = await publish_task(task, target, self._log, self._changes)
-        order_block = TextBlock(text=order.prompt, task_from=target.caller)
-        publish_message(task, (order_block,), branch, target)
+        publish_message(task, message, branch, target)
         await self._store(task)
         participants = await participants_of(target.agent, self._database)
         personality = with_sub_agent_prompt(task, target.personality)
         run = self._build(task, branch, personality, model, (), 1, participants.as_messages)
-        return StartedTask(run, user_text(order.prompt))
+        return StartedTask(run, user_message(message))
 
     async def retry(self, params: TaskStartParams, reply: Node, target: TaskTarget, agent: Agent) -> StartedTask:
         """Retry a reply as its sibling: the head moves to the reply's parent, and no message is added.
@@ -273,6 +280,11 @@ class TaskStarter:
         outline = await self._database.trees.outline(task.conversation_id)
         if any(node.task_id == task.id for node in outline.nodes):
             raise IllegalMove("The agent is on another branch now. Go back to the branch of this task, then resume it.")
+
+
+async def _environment(task: Task, before: EnvironmentBlock | None) -> tuple[Block, ...]:
+    block = await environment_for_task(Path(task.request.workspace), before)
+    return () if block is None else (block,)
 
 
 def _continuation(history: tuple[ModelMessage, ...]) -> UserMessage | None:

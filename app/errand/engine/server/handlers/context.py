@@ -7,6 +7,7 @@ from pathlib import Path
 
 from errand.engine.agent.compaction.token_estimate import before_turn, largest_of
 from errand.engine.agent.history.visible_history import recent_path
+from errand.engine.agent.prompt.environment import environment_for_task
 from errand.engine.agent.prompt.system_prompt import current_parts
 from errand.engine.agent.tasks import manual_summary
 from errand.engine.core.errors import InvalidParams, NotFound
@@ -19,6 +20,7 @@ from errand.engine.server.session import ClientSession
 from errand.engine.storage.records.agents import ASSISTANT
 from errand.engine.storage.records.turns import PartSize, SentTurn
 from errand.engine.tools.plain_text import is_text
+from errand.protocol.blocks import EnvironmentBlock
 from errand.protocol.context import (
     CONTEXT_EXPLAIN,
     CONVERSATION_EDIT_SUMMARY,
@@ -134,9 +136,10 @@ async def _largest(services: Services, task: Task, sent: SentTurn, count: int) -
 
 async def get(services: Services, session: ClientSession, params: PromptGetParams) -> PromptGetResult:
     if params.task_id is not None:
-        if await services.database.tasks.get(params.task_id) is None:
+        task = await services.database.tasks.get(params.task_id)
+        if task is None:
             raise NotFound(f"There is no task {params.task_id!r}.")
-        return PromptGetResult(parts=await services.database.prompts.of_task(params.task_id))
+        return PromptGetResult(parts=await _parts_of_task(services, task))
     personality = await services.database.personalities.get(params.personality_id or ASSISTANT.id)
     if personality is None:
         raise NotFound(f"There is no personality {params.personality_id!r}.")
@@ -144,7 +147,24 @@ async def get(services: Services, session: ClientSession, params: PromptGetParam
     workspace = await in_workspace(Path(path), lambda: _workspace(path))
     mode = "chat" if params.chat else "auto"
     facts = await services.facts.for_task(workspace)
-    return PromptGetResult(parts=await current_parts(personality.system_prompt, workspace, mode, services.paths, facts))
+    parts = await current_parts(personality.system_prompt, workspace, mode, services.paths, facts)
+    environment = await environment_for_task(workspace, None)
+    return PromptGetResult(parts=(*parts, *_environment_part(environment)))
+
+
+async def _parts_of_task(services: Services, task: Task) -> tuple[PromptPart, ...]:
+    """Return the stored parts, and what the message that started the task says of the workspace."""
+    parts = await services.database.prompts.of_task(task.id)
+    outline = await services.database.trees.outline(task.conversation_id)
+    opening = next((node.id for node in outline.nodes if node.task_id == task.id and node.role == "user"), None)
+    message = await services.database.nodes.get(opening) if opening is not None else None
+    blocks = message.blocks if message is not None else ()
+    environment = next((block for block in blocks if isinstance(block, EnvironmentBlock)), None)
+    return (*parts, *_environment_part(environment))
+
+
+def _environment_part(environment: EnvironmentBlock | None) -> tuple[PromptPart, ...]:
+    return () if environment is None else (PromptPart(name="workspace", text=environment.text),)
 
 
 def _workspace(path: str) -> Path:

@@ -30,6 +30,7 @@ _COLOURS: dict[ContextPart, str] = {
     "services": "syntax_string",
     "summary": "person_violet",
     "kept": "person_pink",
+    "environment": "person_teal",
     "history": "accent",
     "results": "done_mark",
     "memory": "waiting_mark",
