@@ -222,7 +222,7 @@ class RecallBlock(Wire, frozen=True, kw_only=True, tag="recall"):
 
 
 class EnvironmentBlock(Wire, frozen=True, kw_only=True, omit_defaults=True, tag="environment"):
-    """Where an agent works. The engine adds it to the message that starts a task; these are not the person's words.
+    """The workspace of an agent, told with the message that starts a task. These are not the person's words.
 
     `text` is what the agent reads before the message: everything or, if `is_change`, what has changed since the block
     before it on the branch. The other fields are the whole state at that time. `git_branch` is null outside of a

@@ -9,9 +9,7 @@ from errand.protocol.tasks.methods import TaskResult
 
 PromptPartName = Literal["role", "rules", "instructions", "skills", "facts", "workspace", "plan"]
 
-ContextPart = Literal[
-    "system", "tools", "services", "summary", "kept", "environment", "history", "results", "memory"
-]
+ContextPart = Literal["system", "tools", "services", "summary", "kept", "environment", "history", "results", "memory"]
 
 
 class PromptPart(Wire, frozen=True, kw_only=True):

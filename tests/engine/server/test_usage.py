@@ -189,7 +189,7 @@ async def test_sizes_of_the_parts_of_a_request_are_stored(tmp_path: Path) -> Non
         usage_report = await parts.services.database.usage.report(UsageReportParams())
     assert first is not None and second is not None
     kinds = {part.part: part for part in second.parts}
-    assert [part.part for part in first.parts] == ["system", "tools", "history"]
+    assert [part.part for part in first.parts] == ["system", "tools", "environment", "history"]
     assert kinds["history"].items == 2 and kinds["history"].characters > len("Say hello, please")
     assert kinds["results"].items == 1 and kinds["results"].characters >= len("hello")
     assert (usage_report.total.turns, usage_report.total.tasks) == (2, 1)

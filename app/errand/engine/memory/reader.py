@@ -78,14 +78,20 @@ class MemoryReader:
         return MemorySearchResult(hits=hits, remark=remark or outcome.remark)
 
     async def recall(
-        self, message: str, cancel: CancelSignal, without: tuple[str, ...], skip: Callable[[MemoryItem], bool]
+        self,
+        message: str,
+        cancel: CancelSignal,
+        without: tuple[str, ...],
+        skip: Callable[[MemoryItem], bool],
+        max_tokens: int | None = None,
     ) -> tuple[MemoryItem, ...]:
         """Return the entries that seem relevant to a message, best first, within the budget of the settings.
 
-        Entries of the conversations `without` and those that `skip` rejects are left out. Waits a second for the model,
-        and two in all.
+        `max_tokens` may lower it. Entries of the conversations `without` and those that `skip` rejects are left out.
+        Waits a second for the model, and two in all.
         """
-        budget = self._settings.values.recall_tokens * _CHARACTERS_A_TOKEN
+        tokens = self._settings.values.recall_tokens
+        budget = (tokens if max_tokens is None else min(tokens, max_tokens)) * _CHARACTERS_A_TOKEN
         question = read_question(message)
         if not budget or not question.terms:
             return ()

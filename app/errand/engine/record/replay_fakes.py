@@ -223,7 +223,12 @@ class RecordedMemory:
         raise AssertionError("the recorded tool has the results of searches")
 
     async def recall(
-        self, message: str, cancel: CancelSignal, without: tuple[str, ...], skip: Callable[[MemoryItem], bool]
+        self,
+        message: str,
+        cancel: CancelSignal,
+        without: tuple[str, ...],
+        skip: Callable[[MemoryItem], bool],
+        max_tokens: int | None,
     ) -> tuple[MemoryItem, ...]:
         return tuple(map(_item, self._script.recalled()))
 

@@ -59,7 +59,7 @@ async def end(engine: EngineParts, prompt: str, conversation_id: str | None = No
 
 
 async def told(engine: EngineParts, conversation_id: str) -> list[str]:
-    """What the agent of a conversation was told of its workspace, in order."""
+    """Return what the agent of a conversation was told of its workspace, in order."""
     nodes = await branch(engine, conversation_id)
     return [block.text for node in nodes for block in node.blocks if isinstance(block, EnvironmentBlock)]
 
@@ -101,8 +101,8 @@ async def test_each_request_of_a_conversation_begins_with_the_one_before_althoug
         first = await end(engine, "make a file")
         await end(engine, "and now?", first.conversation_id)
         await end(engine, "thank you", first.conversation_id)
-        whole, changed = await told(engine, first.conversation_id)
-    assert "- It is empty." in whole
+        full_text, changed = await told(engine, first.conversation_id)
+    assert "- It is empty." in full_text
     assert changed == "<environment>\nWhat has changed:\n- New at the top of the workspace: `made.txt`.\n</environment>"
     assert_prefixes_hold(server.requests)
     assert server.requests[-1].sent_messages[-1]["content"] == "thank you"
@@ -153,5 +153,5 @@ async def test_a_retried_reply_and_an_edited_message_are_told_of_the_workspace_o
             attended=False,
         )
         await engine.watcher.end((await engine.services.runner.start(start)).id)
-        (whole,) = await told(engine, first.conversation_id)
-    assert f"- At its top: `new{os.sep}`." in whole
+        (full_text,) = await told(engine, first.conversation_id)
+    assert f"- At its top: `new{os.sep}`." in full_text

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
+import pytest
+
 from errand.engine.record.diff import compare
 from errand.engine.record.format import read
 from errand.engine.record.replay import replay
@@ -13,6 +15,7 @@ from errand.protocol.base import JsonObject
 from errand.protocol.blocks import RecallBlock, TextBlock, ToolResultBlock
 from errand.protocol.tasks.groups import QueuedKind
 from tests.support.engine_parts import EngineParts, branch, crash, engine_parts, remembered
+from tests.support.local_servers import llama_cpp
 from tests.support.model_replies import DONE, shell
 from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply
 from tests.support.recorded_tasks import record_of
@@ -133,6 +136,16 @@ async def test_no_entry_is_recalled_twice_in_a_branch(tmp_path: Path) -> None:
         await engine.watcher.end(again.id)
         texts = [texts for _, texts in await recalled(engine, task.conversation_id)]
     assert texts == [[TIDES], [KETTLE]]
+
+
+@pytest.mark.parametrize(("window", "count"), [(32_768, 1), (2_048, 0)])
+async def test_what_is_recalled_takes_a_small_share_of_the_window(tmp_path: Path, window: int, count: int) -> None:
+    server = ModelServer(answer=lambda request: DONE, pages=llama_cpp("test-model", window=window))
+    async with engine_parts(tmp_path, server) as engine:
+        await say_earlier(engine, f"{TIDES}. {'They hold for the north quay as well as for the south quay. ' * 8}")
+        task = await engine.start(ASK_TIDES)
+        await engine.watcher.end(task.id)
+        assert len(await recalled(engine, task.conversation_id)) == count
 
 
 async def test_the_words_of_the_engine_and_orders_of_sub_agents_are_not_looked_up(tmp_path: Path) -> None:

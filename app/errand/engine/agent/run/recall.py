@@ -25,6 +25,8 @@ from errand.protocol.memory import MemoryItem, MemorySearchParams, MemorySearchR
 
 _logger = logging.getLogger(__name__)
 
+# Of the context window: what is recalled for one message. A small model answers to what it reads most of.
+_WINDOW_SHARE = 0.05
 # Of a summarised conversation, what the agent still reads as it is.
 _NEWEST = 20
 _NOT_HERE = "Memory is switched off for this conversation or its folder, by the person."
@@ -43,9 +45,14 @@ class MemorySource(Protocol):
     ) -> MemorySearchResult: ...
 
     async def recall(
-        self, message: str, cancel: CancelSignal, without: tuple[str, ...], skip: Callable[[MemoryItem], bool]
+        self,
+        message: str,
+        cancel: CancelSignal,
+        without: tuple[str, ...],
+        skip: Callable[[MemoryItem], bool],
+        max_tokens: int | None,
     ) -> tuple[MemoryItem, ...]:
-        """Return the entries that bear on a message, best first, within the budget that the settings give.
+        """Return the entries that bear on a message, best first, within `max_tokens` and the budget of the settings.
 
         Nothing of the conversations `without`, nor what `skip` names.
         """
@@ -102,7 +109,8 @@ class TaskRecall(Feature):
     """Gives the agent what bears on each message of a person that it reads. Without a `source` nothing is found.
 
     `history_length`: so many messages were there before the task. `is_summarised`: the agent reads a summary of the
-    older messages. `found` is what the agent's own searches found.
+    older messages. `window_of` returns the context window of a model, if it is known. `found` is what the agent's own
+    searches found.
     """
 
     def __init__(
@@ -110,6 +118,7 @@ class TaskRecall(Feature):
         context: TaskContext,
         source: MemorySource | None,
         recalls: RunningRecalls,
+        window_of: Callable[[str], int | None],
         *,
         history_length: int,
         is_summarised: bool,
@@ -119,6 +128,7 @@ class TaskRecall(Feature):
         self._database = context.database
         self._source = source
         self._recalls = recalls
+        self._window_of = window_of
         self._is_summarised = is_summarised
         # Of a sub-agent, the first message is its order: that says what it needs, and it can search.
         self._looked_up = max(history_length, 1 if context.state.task.origin.depth else 0)
@@ -202,9 +212,14 @@ class TaskRecall(Feature):
         present = await self._present() if is_summarised else frozenset[str]()
         without = () if is_summarised else (self.conversation_id,)
         recalled = await self._ids_recalled_before()
+        window = self._window_of(self._state.task.request.model)
         return await self._recalls.look(
             lambda: source.recall(
-                text, cancel, without, lambda item: item.node_id in present or item.node_id in recalled
+                text,
+                cancel,
+                without,
+                lambda item: item.node_id in present or item.node_id in recalled,
+                None if window is None else int(_WINDOW_SHARE * window),
             )
         )
 

@@ -176,7 +176,12 @@ class TaskBuilder:
         )
         is_summarised = bool(history) and isinstance(history[0], SummaryMessage)
         recall = TaskRecall(
-            context, self.memory.source, self.memory.recalls, history_length=len(history), is_summarised=is_summarised
+            context,
+            self.memory.source,
+            self.memory.recalls,
+            self.models.window_of,
+            history_length=len(history),
+            is_summarised=is_summarised,
         )
         tool_context = ToolContext(
             task.id,
