@@ -15,6 +15,9 @@ SHELL = ToolDefinition(
     "shell", "Run a command.", {"type": "object", "properties": {"command": {"type": "string"}}, "required": []}
 )
 
+# A reply may hold no text that is the same again and again.
+LONG_TEXT = "".join(f"{number:06}" for number in range(20_000))
+
 DONE = Reply(calls=(Call("task_complete", {"summary": "all done"}),))
 
 

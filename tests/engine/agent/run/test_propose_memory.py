@@ -11,7 +11,7 @@ from errand.protocol.memory import Fact
 from errand.protocol.tasks.task import Task
 from tests.support.engine_parts import EngineParts, crash, engine_parts
 from tests.support.loop_parts import failure, make_tool_context, tool_of
-from tests.support.model_replies import DONE, results, shell
+from tests.support.model_replies import DONE, LONG_TEXT, results, shell
 from tests.support.model_server import Call, ModelServer, Reply
 
 TABS: JsonObject = {"text": "Use tabs.", "scope": "always"}
@@ -82,7 +82,7 @@ async def test_a_task_can_propose_only_a_few_facts(tmp_path: Path) -> None:
     ("arguments", "reason"),
     [
         ({"text": " \n", "scope": "me"}, "this one is empty"),
-        ({"text": "x" * 100_000, "scope": "me"}, "more than 500 characters"),
+        ({"text": LONG_TEXT, "scope": "me"}, "more than 500 characters"),
         ({"text": "a\x1b]8;;b", "scope": "me"}, "U+001B"),
         ({"text": "The token is ghp_0123456789abcdefghij.", "scope": "me"}, "key or a password"),
         ({"text": "Use tabs.", "scope": "everywhere"}, "scope"),

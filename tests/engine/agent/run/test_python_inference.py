@@ -12,7 +12,7 @@ from errand.protocol.tasks.methods import TaskStartParams
 from errand.protocol.usage import UsageReportParams
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.loop_parts import failure, make_tool_context, tool_of
-from tests.support.model_replies import results
+from tests.support.model_replies import LONG_TEXT, results
 from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply
 
 _PLAN: JsonObject = {
@@ -164,7 +164,7 @@ async def test_a_model_that_gives_no_plan_twice_is_an_error(tmp_path: Path, text
     [
         ({"action": "complete", "prompt": " "}, "`prompt` is empty"),
         ({"action": "plan", "prompt": "x"}, "`task` is empty"),
-        ({"action": "complete", "prompt": "x" * 100_001}, "has 100,001 characters; at most 100,000"),
+        ({"action": "complete", "prompt": LONG_TEXT[:100_001]}, "has 100,001 characters; at most 100,000"),
         ({"action": "complete", "prompt": "x"}, "No model can be asked here"),
     ],
 )

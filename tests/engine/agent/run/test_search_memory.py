@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.engine_parts import EngineParts, engine_parts, remembered
 from tests.support.loop_parts import failure, make_tool_context, tool_of
-from tests.support.model_replies import results
+from tests.support.model_replies import LONG_TEXT, results
 from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply
 
 
@@ -74,6 +74,6 @@ async def test_a_query_without_a_word_is_refused(tmp_path: Path, query: str) -> 
 
 async def test_hostile_queries_break_nothing(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(answer=answer)) as engine:
-        for query in ('a" OR "b', "x" * 100_000, "NEAR(a b) *", "in:nothing x", "'; drop table nodes"):
+        for query in ('a" OR "b', LONG_TEXT, "NEAR(a b) *", "in:nothing x", "'; drop table nodes"):
             assert "found" in await found(engine, query)
             await remembered(engine)
