@@ -18,6 +18,7 @@ from errand.protocol.base import JsonObject, JsonValue
 from tests.support.anthropic_replies import message_pieces
 from tests.support.gemini_replies import content_pieces
 from tests.support.limits import WAIT_LIMIT_S
+from tests.support.ollama_replies import line_pieces
 from tests.support.responses_replies import response_pieces
 
 __all__ = ["Call", "ModelServer", "ReceivedRequest", "Reply"]
@@ -126,6 +127,15 @@ class Reply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             _cut(self.thinking, length), _cut(self.text, length), calls, finish if self.done else "", self.usage
         )
 
+    def line_pieces(self) -> list[bytes]:
+        """The same as lines of Ollama's own interface."""
+        if self.raw is not None:
+            return list(self.raw)
+        finish = self.finish if self.finish is not None else "stop"
+        thoughts, texts = _cut(self.thinking, self.piece_length), _cut(self.text, self.piece_length)
+        calls = [(call.tool, call.arguments) for call in self.calls]
+        return line_pieces(thoughts, texts, calls, finish, self.usage)
+
     def pieces_for(self, path: str) -> list[bytes]:
         """The pieces in the format of the API at this path."""
         match path:
@@ -133,6 +143,8 @@ class Reply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 return self.message_pieces()
             case "/v1/responses":
                 return self.response_pieces()
+            case "/api/chat":
+                return self.line_pieces()
             case _ if path.endswith(_GEMINI):
                 return self.content_pieces()
             case _:
@@ -281,7 +293,7 @@ _OVER = Reply(status=400, error="the test's script has no further reply")
 
 
 class ModelServer:
-    """Serves `/v1/chat/completions`, `/v1/responses`, `/v1/messages`, Gemini's streams and `/v1/models` here.
+    """Serves `/v1/chat/completions`, `/v1/responses`, `/v1/messages`, `/api/chat`, Gemini's streams, `/v1/models` here.
 
     `url` is the base URL. `pages` has what other paths answer, as status and JSON or a function that returns them, and
     may change; those of local servers are in `local_servers.py`.
@@ -312,6 +324,7 @@ class ModelServer:
         app = web.Application(client_max_size=64 * 1024 * 1024)
         app.router.add_post("/v1/chat/completions", self._complete)
         app.router.add_post("/v1/messages", self._complete)
+        app.router.add_post("/api/chat", self._complete)
         if self._has_responses:
             app.router.add_post("/v1/responses", self._complete)
         app.router.add_post(f"/v1{{model:[^:]*}}{_GEMINI}", self._complete)

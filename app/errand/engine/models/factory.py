@@ -152,12 +152,18 @@ class ModelFactory:
 
     def _open_fast(self, endpoint: ModelEndpoint) -> ModelProvider:
         from errand.engine.models.http_model import HttpModel
-        from errand.engine.models.openai.model import ChatCompletions, OpenAIModel
+        from errand.engine.models.openai.model import CHAT_PATH, ChatCompletions, OpenAIModel
         from errand.engine.models.openai.responses_api import ResponsesApi
 
         if endpoint.base_url.rstrip("/").endswith(RESPONSES_PATH):
             return HttpModel(endpoint, ResponsesApi, self.connections)
         chat = HttpModel(endpoint, ChatCompletions, self.connections)
+        if endpoint.provider.family == "ollama" and not endpoint.base_url.rstrip("/").endswith(CHAT_PATH):
+            from errand.engine.models.http_stream import LineStream
+            from errand.engine.models.ollama.chat_api import OllamaChat, OllamaModel
+
+            own = HttpModel(endpoint, OllamaChat, self.connections, stream_parser=LineStream)
+            return OllamaModel(own, chat)
         if endpoint.provider.family != "openai":
             return chat
         responses = HttpModel(endpoint, ResponsesApi, self.connections)

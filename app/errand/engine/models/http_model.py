@@ -104,7 +104,9 @@ class HttpModel:
         connections: HttpPool,
         timeouts: Timeouts = _TIMEOUTS,
         limits: ReplyLimits = REPLY_LIMITS,
+        stream_parser: Callable[[], EventStream] = EventStream,
     ) -> None:
+        self._stream_parser = stream_parser
         self._endpoint = endpoint
         self._format = format_for(endpoint.provider, endpoint.server)
         self._limits = limits
@@ -128,7 +130,9 @@ class HttpModel:
                         raise ProviderError(self._refusal(response, body))
                     yield builder.start()
                     reader = self._format.reader(builder)
-                    reply = _ReplyStream(response, builder, reader, title, self._timeouts, limits.stream_bytes)
+                    reply = _ReplyStream(
+                        response, builder, reader, title, self._timeouts, limits.stream_bytes, self._stream_parser()
+                    )
                     async with aclosing(reply.events(deadline)) as events:
                         async for event in events:
                             yield event
@@ -187,13 +191,14 @@ class _ReplyStream:
         title: str,
         timeouts: Timeouts,
         most_bytes: int,
+        stream: EventStream,
     ) -> None:
         self._response = response
         self._builder = builder
         self._reader = reader
         self._title = title
         self._timeouts = timeouts
-        self._stream = EventStream()
+        self._stream = stream
         self._bytes_left = most_bytes
 
     async def events(self, watch: Deadline) -> AsyncGenerator[ModelEvent, None]:

@@ -130,6 +130,13 @@ class EventStream:
         return events
 
 
+class LineStream(EventStream):
+    """A parser of streams that have one JSON object on each line, in place of events."""
+
+    def _take(self, lines: list[bytes]) -> list[ServerEvent]:
+        return [ServerEvent(line) for line in lines if line.strip()]
+
+
 async def read_start(response: aiohttp.ClientResponse) -> bytes:
     """Return the beginning of a body, as much as an error message needs."""
     body = bytearray()

@@ -150,7 +150,7 @@ class ModelServers:
 
 
 def _kind(provider: Provider) -> ServerKind:
-    match provider.name:
+    match provider.family:
         case "llama_cpp" | "ollama" | "lm_studio" | "vllm" as kind:
             return kind
         case _:

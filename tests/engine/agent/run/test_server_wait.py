@@ -96,10 +96,10 @@ async def test_only_llama_cpp_is_asked_for_its_progress(tmp_path: Path) -> None:
 
 
 async def test_an_ollama_loads_its_model_first_and_its_small_window_is_said(tmp_path: Path) -> None:
-    server = ModelServer([Reply(text="hello")], pages=ollama("m:latest"))
+    server = ModelServer([Reply(text="hello")], pages=ollama("m:latest", parameters="num_ctx 8192"))
 
     def load() -> Page:
-        server.pages.update(ollama("m:latest", window=8192))
+        server.pages.update(ollama("m:latest", window=8192, parameters="num_ctx 8192"))
         return 200, {"model": "m:latest", "response": "", "done": True, "done_reason": "load"}
 
     server.pages["/api/generate"] = load
@@ -114,7 +114,7 @@ async def test_an_ollama_loads_its_model_first_and_its_small_window_is_said(tmp_
 
 
 async def test_what_cannot_fit_into_the_window_of_an_ollama_is_not_sent(tmp_path: Path) -> None:
-    server = ModelServer([Reply(text="hello")], pages=ollama("m:latest", window=512))
+    server = ModelServer([Reply(text="hello")], pages=ollama("m:latest", window=512, parameters="num_ctx 512"))
     async with engine_parts(tmp_path, server) as engine:
         engine.services.keys.add_environment({"OLLAMA_HOST": server.url})
         task = await engine.services.runner.start(TaskStartParams(prompt="hi", workspace=str(engine.workspace)))

@@ -86,7 +86,8 @@ class ModelFacts:
 
     `tiers` are other prices for the whole call, each from a number of input tokens on, lowest first. `reasons`: the
     model is known to think; `thinks`: whether it does, if that is known. `takes_effort`: a Claude that is told an
-    effort, where older ones are given a number of tokens; `always_thinks`: it cannot be told not to.
+    effort, where older ones are given a number of tokens; `always_thinks`: it cannot be told not to. `takes_window`:
+    its server gives it the window that a request asks for.
     """
 
     context_tokens: int | None
@@ -100,6 +101,7 @@ class ModelFacts:
     thinks: bool | None = None
     takes_effort: bool = False
     always_thinks: bool = False
+    takes_window: bool = False
 
     def cost(self, usage: Usage) -> float | None:
         """US dollars of one call; None if the price is unknown.
@@ -189,6 +191,12 @@ def facts(model_id: str) -> ModelFacts | None:
     if described is None:
         return parse_facts(window, None, None, None, None, None)
     return replace(described, context_tokens=min(window, described.context_tokens or window))
+
+
+def window_to_ask_for(model_id: str) -> int | None:
+    """Return the window that requests to a model name; None if its server takes none."""
+    served, model = _served.get(providers.bare_id(model_id)), facts(model_id)
+    return model.context_tokens if served is not None and served.takes_window and model is not None else None
 
 
 def _served_or_listed(bare: str) -> ModelFacts | None:

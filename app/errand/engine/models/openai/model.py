@@ -18,7 +18,7 @@ from errand.engine.models.reply.builder import ReplyBuilder
 from errand.engine.models.reply.content import PartlyEncoded
 from errand.protocol.base import JsonObject, JsonValue
 
-_PATH = "/chat/completions"
+CHAT_PATH = "/chat/completions"
 
 
 class ChatCompletions:
@@ -30,8 +30,8 @@ class ChatCompletions:
         self._cache: BeginningCache[ConvertedMessages] = BeginningCache()
 
     def urls(self, base: str) -> tuple[str, ...]:
-        base = base.removesuffix(_PATH)
-        paths = (_PATH,) if urlsplit(base).path else (_PATH, f"/v1{_PATH}")
+        base = base.removesuffix(CHAT_PATH)
+        paths = (CHAT_PATH,) if urlsplit(base).path else (CHAT_PATH, f"/v1{CHAT_PATH}")
         return tuple(f"{base}{path}" for path in paths)
 
     def headers(self, key: str | None) -> dict[str, str]:

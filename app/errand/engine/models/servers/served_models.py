@@ -47,7 +47,8 @@ class ServedModel:
     """A model as its server describes it; None means that the server does not say.
 
     `context_tokens` is the window that requests have now, `trained_tokens` the largest one the model was made for.
-    `calls_tools`: its chat template has a place for tools. `parameters` is their number in billions.
+    `calls_tools`: its chat template has a place for tools. `parameters` is their number in billions. `takes_window`:
+    requests ask for `context_tokens`, and get them.
     """
 
     name: str
@@ -59,6 +60,7 @@ class ServedModel:
     thinks: bool | None = None
     is_loaded: bool | None = None
     parameters: float | None = None
+    takes_window: bool = False
 
     @property
     def constraints(self) -> frozenset[DecodingConstraint]:
@@ -68,7 +70,7 @@ class ServedModel:
     def facts(self, prices: Prices) -> ModelFacts:
         """Return this as facts of the model, with the prices of its requests."""
         facts = parse_facts(self.context_tokens, None, None, self.calls_tools, self.sees, None)
-        return replace(facts, thinks=self.thinks, prices=prices)
+        return replace(facts, thinks=self.thinks, prices=prices, takes_window=self.takes_window)
 
 
 @dataclass(frozen=True, slots=True)

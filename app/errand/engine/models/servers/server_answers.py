@@ -17,6 +17,8 @@ _OWNERS: Mapping[str, ServerKind] = {
     "vllm": "vllm",
 }
 _MAX_MODELS = 500
+# In tokens: instructions, tools and some work. Twice that takes gigabytes of memory for models of eight billion.
+_ASKED_WINDOW = 16_384
 _MAX_PARAMETERS = 1e15
 _PARAMETERS = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)\s*([BM])", re.IGNORECASE)
 _NUM_CTX = re.compile(r"^num_ctx\s+(\d{1,12})\b", re.MULTILINE)
@@ -72,19 +74,29 @@ def with_llama_cpp(model: ServedModel, props: JsonObject) -> ServedModel:
     )
 
 
-def with_ollama(model: ServedModel, running: JsonObject, details: JsonObject) -> ServedModel:
-    """Return a model with what Ollama's `/api/ps` says of the loaded ones, and `/api/show` of this one."""
+def with_ollama(model: ServedModel, running: JsonObject, details: JsonObject, *, is_asked: bool) -> ServedModel:
+    """Return a model with what Ollama's `/api/ps` says of the loaded ones, and `/api/show` of this one.
+
+    `is_asked`: its own interface is asked, which takes a window. That is the one in the model's file, else the larger
+    of the loaded one, which a person may have set, and one that has room for the work of an agent.
+    """
     info, abilities = object_or_empty(details.get("model_info")), details.get("capabilities")
     loaded = [row for row in objects_in(running.get("models")) if row.get("name") == model.name]
     window = window_size(loaded[0].get("context_length")) if loaded else None
+    trained = next((window_size(info[name]) for name in info if name.endswith(".context_length")), None)
+    chosen = _window_of_file(details.get("parameters"))
+    takes_window = is_asked and trained is not None
+    if takes_window and chosen is None:
+        window = max(window or 0, min(trained or 0, _ASKED_WINDOW))
 
     def can(ability: str) -> bool | None:
         return ability in abilities if isinstance(abilities, list) else None
 
     return replace(
         model,
-        context_tokens=window or _window_of_file(details.get("parameters")),
-        trained_tokens=next((window_size(info[name]) for name in info if name.endswith(".context_length")), None),
+        context_tokens=window or chosen,
+        trained_tokens=trained,
+        takes_window=takes_window,
         calls_tools=can("tools"),
         sees=can("vision"),
         thinks=can("thinking"),

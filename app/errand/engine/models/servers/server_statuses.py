@@ -156,7 +156,8 @@ class _Inquiry:
         described = [row for number, row in enumerate(rows) if number < _MAX_DESCRIBED or row["id"] == self._wanted]
         running, *answers = await asyncio.gather(self._details("/api/ps"), *(self._show(row) for row in described))
         details = {row["id"]: answer for row, answer in zip(described, answers, strict=True)}
-        return tuple(with_ollama(model, running, details.get(model.name, {})) for model in listed)
+        is_asked = self._address.kind == "ollama"
+        return tuple(with_ollama(model, running, details.get(model.name, {}), is_asked=is_asked) for model in listed)
 
     async def _show(self, row: JsonObject) -> JsonObject:
         name = str(row["id"])
