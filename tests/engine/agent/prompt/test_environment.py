@@ -48,7 +48,7 @@ def read(workspace: Path, home: Path, now: datetime = SUNDAY) -> EnvironmentBloc
     return read_environment(workspace, home, now)
 
 
-def test_it_says_what_changes_least_first_and_the_date_last(home: Path) -> None:
+def test_it_says_what_changes_least_first_and_the_listing_last(home: Path) -> None:
     root = project(home, "topic/blue")
     environment = read(root, home)
     lines = environment.text.splitlines()
@@ -57,8 +57,8 @@ def test_it_says_what_changes_least_first_and_the_date_last(home: Path) -> None:
     assert lines[2].startswith("- The system is ")
     assert lines[3:-1] == [
         "- Git branch: `topic/blue`.",
-        "- At its top: `.git/`.",
         "- Today is Sunday, 22 November 2026.",
+        "- At its top: `.git/`.",
     ]
     (root / "app").mkdir()
     assert "`topic/blue`" in read(root / "app", home).text
@@ -81,7 +81,7 @@ def test_entries_are_listed_by_their_last_change_so_that_a_new_one_moves_no_othe
     write(folder / "aa.txt")
     after = read(folder, home)
     assert after.entries == ("c.txt", "a.txt", "b.txt", "aa.txt")
-    same, _ = before.text.split(".\n- Today")
+    same, _ = before.text.split(".\n</environment>")
     assert after.text.startswith(f"{same}, `aa.txt`.\n")
 
 

@@ -1,7 +1,8 @@
 """Where an agent works, as it reads it with the message of a person: all of it first, later what has changed.
 
 It changes more often than the system prompt and the tools, so it stands behind them (decision 84), and in it the rarest
-to change stands first: what a server keeps of an earlier prompt lasts up to the first difference.
+to change stands first: what a server keeps of an earlier prompt lasts up to the first difference. It keeps that for
+minutes or hours, in which a folder changes and the date does not.
 """
 
 import os
@@ -52,8 +53,8 @@ def read_environment(workspace: Path, home: Path, now: datetime) -> EnvironmentB
         f"- Your workspace is `{environment.folder}`; relative paths start there.",
         f"- The system is {environment.system}.",
         _branch_line(environment),
-        _listing_line(environment),
         _date_line(environment),
+        _listing_line(environment),
     )
     return msgspec.structs.replace(environment, text=_text(*lines))
 
