@@ -36,7 +36,12 @@ def printed_task(line: str) -> Task:
 
 
 # Fields that came after revision 0016, and their groups.
-LATER_FIELDS = {"awaitsServer": "activity", "toolRuns": "progress"}
+LATER_FIELDS = {
+    "awaitsServer": "activity",
+    "toolRuns": "progress",
+    "lastCallFailed": "progress",
+    "untouched": "outcome",
+}
 
 
 _AT = NOW.isoformat().replace("+00:00", "Z")

@@ -155,7 +155,8 @@ def _row(task: EvalTask, model: EvaluatedModel, outcome: Outcome, seconds: float
 def _end_text(end: RunEnd) -> str:
     """Name the end in a word or two: `declared`, `replied`, `iteration_limit`, `error` …"""
     if end.stop_reason == "completed":
-        return end.completion or "completed"
+        is_believed = end.completion in ("declared", "replied")
+        return f"{end.completion or 'completed'}{', marked' if is_believed and end.is_marked else ''}"
     return end.stop_reason or "no end"
 
 

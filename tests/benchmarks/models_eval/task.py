@@ -30,11 +30,18 @@ class RunEnd(msgspec.Struct, frozen=True, rename="camel"):
     error: str | None = None
     conversation_id: str = ""
     todo: tuple[TodoItem, ...] = ()
+    last_call_failed: bool = False
+    untouched: tuple[str, ...] = ()
+
+    @property
+    def is_marked(self) -> bool:
+        """True if a person is told what speaks against a success."""
+        return self.last_call_failed or bool(self.untouched)
 
     @property
     def is_done(self) -> bool:
         """True if a person is told that the work is done."""
-        return self.exit_code == 0 and self.completion in ("declared", "replied")
+        return self.exit_code == 0 and self.completion in ("declared", "replied") and not self.is_marked
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,6 +89,25 @@ async def test_a_claim_without_a_tool_is_an_answer_and_no_success(errand: Errand
     assert "  answered  " in (await errand.run("tasks")).out
 
 
+async def test_a_last_call_that_failed_takes_the_tick_away(errand: Errand) -> None:
+    failing = Reply(calls=(Call("shell", {"command": "exit 3"}),))
+    async with ModelServer(replies=[failing, Reply(text="All is well.")] * 2) as server:
+        done = await errand.run("run", "--approve", "all", *MODEL, server.url, "test it")
+        result = (await errand.run("run", "--json", "--approve", "all", *MODEL, server.url, "test it")).lines[-1]
+    assert (done.code, "• ended: its last call failed · 2 turns" in done.out, "✓" in done.out) == (0, True, False)
+    assert (result["exitCode"], result["completion"], result["lastCallFailed"]) == (0, "replied", True)
+    assert "  call failed  " in (await errand.run("tasks")).out
+
+
+async def test_a_file_that_no_call_touched_is_named_at_the_end(errand: Errand) -> None:
+    claim = Reply(calls=(Call("task_complete", {"summary": "I wrote report.md."}),))
+    async with ModelServer(replies=[LOOKING, claim] * 2) as server:
+        done = await errand.run("run", *MODEL, server.url, "write it")
+        result = (await errand.run("run", "--json", *MODEL, server.url, "write it")).lines[-1]
+    assert (done.code, "• ended · named, but in no call: report.md · 2 turns" in done.out) == (0, True), done.out
+    assert (result["exitCode"], result["untouched"]) == (0, ["report.md"])
+
+
 async def test_a_chat_says_nothing_about_tools(errand: Errand) -> None:
     async with ModelServer(replies=[Reply(text="Hello.")]) as server:
         done = await errand.run("run", "--mode", "chat", *MODEL, server.url, "greet")

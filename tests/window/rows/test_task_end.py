@@ -56,7 +56,22 @@ def test_an_answer_without_a_tool_has_no_tick_and_says_so_unless_it_is_a_chat(
     answered = replace_fields(ended(), completion="answered", mode=mode)
     row_view = show(TaskEndRow("end", answered, reply="I wrote a.txt."))
     assert visible_labels(row_view) == labels
-    assert dot_state(answered) == "answered"
+    assert dot_state(answered) == "ended"
+
+
+@pytest.mark.parametrize(
+    ("changes", "label"),
+    [
+        ({"last_call_failed": True}, "Ended: its last call failed"),
+        ({"untouched": ("a.txt", "b\u202e.txt")}, "Ended · Named, but in no call: a.txt, b\\u202e.txt"),
+    ],
+)
+def test_what_speaks_against_a_success_takes_the_tick_away(
+    show: MakeRowView, changes: dict[str, object], label: str
+) -> None:
+    task = replace_fields(ended(), completion="declared", **changes)
+    assert visible_labels(show(TaskEndRow("end", task, reply="Done."))) == [label]
+    assert dot_state(task) == "ended"
 
 
 def test_an_answer_without_a_tool_that_only_the_end_tells_is_a_neutral_card(show: MakeRowView) -> None:

@@ -19,7 +19,7 @@ from errand.cli.terminal.text import columns, indent, one_line, padded, plain, s
 from errand.client.connection import Connection
 from errand.client.conversation.task_watcher import TaskWatcher
 from errand.client.launch import connect
-from errand.client.texts.tasks import is_answered, is_unfinished
+from errand.client.texts.tasks import is_unfinished, neutral_text
 from errand.protocol.tasks.groups import ApproveMode, DecidedMode, TaskStatus
 from errand.protocol.tasks.methods import (
     TASK_LIST,
@@ -144,8 +144,8 @@ def status_text(task: Task) -> str:
             "no_answer": tr("no answer"),
             "no_work": tr("nothing done"),
         }.get(task.outcome.completion or "", tr("unfinished"))
-    if is_answered(task):
-        return tr("answered")
+    if neutral_text(task):
+        return _neutral_status(task)
     limits = {
         "iteration_limit": tr("turn limit"),
         "time_limit": tr("time limit"),
@@ -156,10 +156,16 @@ def status_text(task: Task) -> str:
     return limits.get(task.outcome.stop_reason or "") or _STATES[task.activity.status]
 
 
+def _neutral_status(task: Task) -> str:
+    if task.outcome.completion == "answered":
+        return tr("answered")
+    return tr("call failed") if task.progress.last_call_failed else tr("ended")
+
+
 def colored(task: Task, text: str, style: Style) -> str:
     """Return the text in the colour of the task's state."""
     match task.activity.status:
-        case "completed" if is_answered(task):
+        case "completed" if neutral_text(task):
             return text
         case "completed":
             return style.amber(text) if is_unfinished(task) else style.green(text)

@@ -4,7 +4,7 @@ from errand.cli.terminal.style import Style
 from errand.cli.terminal.text import cut, indent, one_line, short_id, usage_line
 from errand.client.errors import EngineUnreachable
 from errand.client.safe_text import escape_hidden_line
-from errand.client.texts.tasks import answered_text, is_answered, is_unfinished, refused_text, unfinished_text
+from errand.client.texts.tasks import is_unfinished, neutral_text, refused_text, unfinished_text, untouched_text
 from errand.protocol.tasks.groups import TaskStopReason
 from errand.protocol.tasks.task import Task
 from errand.text.translation import tr, uncapitalised
@@ -46,10 +46,9 @@ def result_line(task: Task, style: Style) -> str:
         case "completed" if is_unfinished(task):
             outcome = style.paint("1;33", f"{style.sign('warn')} {unfinished_text(task)}")
             return style.join(outcome, style.amber(refused_text(task)))
-        case "completed" if is_answered(task):
-            return style.join(
-                f"{style.sign('bullet')} {uncapitalised(answered_text(task))}", style.amber(refused_text(task))
-            )
+        case "completed" if neutral := neutral_text(task):
+            outcome = f"{style.sign('bullet')} {uncapitalised(neutral)}"
+            return style.join(outcome, uncapitalised(untouched_text(task)), style.amber(refused_text(task)))
         case "completed":
             is_chat = task.origin.parent_id is None and "chat" in (task.options.mode, task.options.decided)
             outcome = tr("answered in chat mode") if is_chat else tr("task complete")

@@ -51,14 +51,28 @@ def unfinished_text(task: Task) -> str:
             return tr("Ended without confirming that it's done")
 
 
-def is_answered(task: Task) -> bool:
-    """Return True if the task ended with an answer, and no tool ran: neither a success nor a failure."""
-    return task.outcome.stop_reason == "completed" and task.outcome.completion == "answered"
+def neutral_text(task: Task) -> str:
+    """Return how a task ended that is neither a success nor a failure; empty for all others.
+
+    No tool ran in it, its last call failed, or it names what no call touched. Whoever chose a chat expects no tool.
+    """
+    if task.outcome.stop_reason != "completed":
+        return ""
+    match task.outcome.completion:
+        case "answered":
+            return tr("Answered") if task.options.mode == "chat" else tr("Answered, no tool used")
+        case "declared" | "replied" if task.progress.last_call_failed:
+            return tr("Ended: its last call failed")
+        case "declared" | "replied" if task.outcome.untouched:
+            return tr("Ended")
+        case _:
+            return ""
 
 
-def answered_text(task: Task) -> str:
-    """Return the end of a task that `is_answered`. Whoever chose a chat expects no tool."""
-    return tr("Answered") if task.options.mode == "chat" else tr("Answered, no tool used")
+def untouched_text(task: Task) -> str:
+    """Return what the last words of a task name, and no call; empty if there is nothing."""
+    names = ", ".join(map(escape_hidden_line, task.outcome.untouched))
+    return tr("Named, but in no call: {names}").format(names=names) if names else ""
 
 
 def refused_text(task: Task) -> str:

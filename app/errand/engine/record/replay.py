@@ -214,6 +214,8 @@ def _initial_task(record: TaskRecord) -> Task:
         step_count=0,
         messages=0,
         tool_runs=0,
+        last_call_failed=False,
+        untouched=(),
         current_tool=None,
         calls=(),
         detail="",

@@ -22,6 +22,7 @@ MAX_CONCURRENT_TASKS = 20
 _MAX_TITLE_LENGTH = 80
 _MAX_PROMPT_LENGTH = 100_000
 _MAX_REPORT_LENGTH = 20_000
+_CALL_FAILED = "[The last call of the sub-agent failed.]"
 _NO_TOOL = "[The sub-agent used no tool: it has looked at nothing and done nothing.]"
 
 _ENDS: dict[TaskStopReason, str] = {
@@ -109,6 +110,15 @@ def one_line_title(text: str) -> str:
     return short_line(text, _MAX_TITLE_LENGTH, redact)
 
 
+def _remarks(ended: Task) -> tuple[str, ...]:
+    """Return what speaks against the report of a sub-agent."""
+    if not ended.progress.tool_runs:
+        return (_NO_TOOL,)
+    names = ", ".join(ended.outcome.untouched)
+    untouched = f"[No call of the sub-agent touched these, which it names: {names}]" if names else ""
+    return tuple(filter(None, (_CALL_FAILED if ended.progress.last_call_failed else "", untouched)))
+
+
 def _result(ended: Task) -> ToolResult:
     """Return the report of a sub-agent; one that did not end by itself is an error, with what it said last."""
     report = ended.outcome.summary.strip()
@@ -128,8 +138,7 @@ def _result(ended: Task) -> ToolResult:
         text = f"The sub-agent gave no answer: its last reply has no text, or a call that did not run.{ending}"
         return ToolResult((Text(text),), details, "no answer", is_error=True)
     if ended.activity.status == "completed":
-        remark = () if ended.progress.tool_runs else (_NO_TOOL,)
-        return text_result("\n".join((report or "(It ended without a report.)", *remark)), steps, details)
+        return text_result("\n".join((report or "(It ended without a report.)", *_remarks(ended))), steps, details)
     why = _ENDS.get(ended.outcome.stop_reason or "error", "It did not end") + (
         f": {ended.outcome.error}" if ended.outcome.error else ""
     )

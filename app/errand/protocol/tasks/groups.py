@@ -191,6 +191,8 @@ class TaskProgress(Wire, frozen=True, kw_only=True):
     """The number of allowed calls that do more than read."""
     tool_runs: int = 0
     """How often a tool ran, without the tools that only control the task."""
+    last_call_failed: bool = False
+    """The last call of such a tool failed. A refused call does not count, nor a search that finds nothing."""
     usage: Usage = Usage()
     """What its own model calls used."""
     delegated: Usage = Usage()
@@ -212,6 +214,8 @@ class TaskOutcome(Wire, frozen=True, kw_only=True):
     """How it reached the stop reason `completed`."""
     summary: str = ""
     """What the agent says of the work, or its last reply."""
+    untouched: tuple[str, ...] = ()
+    """Files and commands that these words name, and no call or result of the task: three at most."""
     error: str | None = None
     """What failed, as a text for people."""
     answer: JsonValue = None

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QLabel, QWidget
 from errand.client.conversation.rows import NoticeRow, TaskEndRow
 from errand.client.number_format import task_totals
 from errand.client.safe_text import plain
-from errand.client.texts.tasks import answered_text, is_answered, is_unfinished, refused_text, unfinished_text
+from errand.client.texts.tasks import is_unfinished, neutral_text, refused_text, unfinished_text, untouched_text
 from errand.protocol.blocks import NoticeKind
 from errand.protocol.tasks.task import Task
 from errand.text.notice_text import notice_text
@@ -60,7 +60,7 @@ class _EndLabel:
 class _QuietEnd(HoverActionsView):
     """The end of a task whose last reply says all: actions, time and cost while the pointer is over the row.
 
-    That no tool was used is visible all the time, unless a person chose a chat.
+    What speaks against a success is visible all the time; that a chat used no tool does not.
     """
 
     def __init__(
@@ -85,11 +85,11 @@ class _QuietEnd(HoverActionsView):
         self._copy.setVisible(bool(row.reply))
         self._retry.setVisible(row.retry_id is not None)
         self._fork.setVisible(row.fork_id is not None)
-        label = _end_label(row.task).text
-        has_remark = is_answered(row.task) and row.task.options.mode != "chat"
-        self.remark.setVisible(has_remark)
-        self.remark.set_text(label if has_remark else "")
-        self._totals.set_text(" · ".join((*(() if has_remark else (label,)), *task_totals(row.task))))
+        remark = _quiet_remark(row.task)
+        self.remark.setVisible(bool(remark))
+        self.remark.set_text(remark)
+        label = () if remark else (_end_label(row.task).text,)
+        self._totals.set_text(" · ".join((*label, *task_totals(row.task))))
 
 
 class TaskEndView(RowView[TaskEndRow]):
@@ -179,7 +179,7 @@ class TaskEndView(RowView[TaskEndRow]):
             document = plain_document(plain(text), self.theme) if has_error else markdown_document(text, self.theme)
             self._text.setAccessibleName(tr("What went wrong") if has_error else tr("Summary"))
             self._text.show_document(document)
-        remarks = _remarks(row)
+        remarks = " ".join(filter(None, (_remarks(row), untouched_text(task))))
         self._remarks.setVisible(bool(remarks))
         self._remarks.show_document(plain_document(plain(remarks), self.theme, colour="muted"))
         is_done = label.state in ("done", "muted")
@@ -251,6 +251,12 @@ def _is_quiet(row: TaskEndRow) -> bool:
     )
 
 
+def _quiet_remark(task: Task) -> str:
+    """Return what is visible of a quiet end without the pointer over it."""
+    is_chat = task.options.mode == "chat" and task.outcome.completion == "answered"
+    return "" if is_chat else " · ".join(filter(None, (neutral_text(task), untouched_text(task))))
+
+
 def _remarks(row: TaskEndRow) -> str:
     """Return who stopped the task, unless it was this window, and the remarks on its end."""
     is_by_another = row.stopped_by not in ("", CLIENT_NAME)
@@ -262,8 +268,8 @@ def _end_label(task: Task) -> _EndLabel:
     match task.outcome.stop_reason:
         case "completed" if is_unfinished(task):
             return _EndLabel(unfinished_text(task), "circle-alert", "waiting")
-        case "completed" if is_answered(task):
-            return _EndLabel(answered_text(task), "message-square", "muted")
+        case "completed" if neutral := neutral_text(task):
+            return _EndLabel(neutral, "message-square" if task.outcome.completion == "answered" else "info", "muted")
         case "completed":
             label = tr("Reply complete") if "chat" in (task.options.mode, task.options.decided) else tr("Task complete")
             return _EndLabel(label, "circle-check", "done")
@@ -312,9 +318,12 @@ def _estimate(row: TaskEndRow, width: int, tokens: DesignTokens) -> int:
 
 def _end_markdown(row: TaskEndRow, is_open: bool) -> str:
     if _is_quiet(row):
-        return ""
-    text_of_task = row.task.outcome.summary or row.task.outcome.error
-    return "\n\n".join(text for text in (_end_label(row.task).text, text_of_task, _remarks(row)) if text)
+        return _quiet_remark(row.task)
+    text_of_task, remarks = (
+        row.task.outcome.summary or row.task.outcome.error,
+        (_remarks(row), untouched_text(row.task)),
+    )
+    return "\n\n".join(text for text in (_end_label(row.task).text, text_of_task, *remarks) if text)
 
 
 def _end_text(row: TaskEndRow) -> str:

@@ -8,9 +8,8 @@ from datetime import UTC, datetime
 from PySide6.QtCore import QObject, Signal
 
 from errand.client.texts.tasks import (
-    answered_text,
-    is_answered,
     is_unfinished,
+    neutral_text,
     reading_text,
     tool_activity,
     unfinished_text,
@@ -188,7 +187,7 @@ def _end_text(task: Task) -> str:
         case "completed" if is_unfinished(task):
             return unfinished_text(task)
         case "completed":
-            return answered_text(task) if is_answered(task) else tr("Done")
+            return neutral_text(task) or tr("Done")
         case "manual_stop":
             return tr("Stopped")
         case "iteration_limit":

@@ -7,16 +7,14 @@ from PySide6.QtCore import QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QHideEvent, QPainter, QPaintEvent, QPen, QShowEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from errand.client.texts.tasks import is_answered, is_unfinished
+from errand.client.texts.tasks import is_unfinished, neutral_text
 from errand.protocol.tasks.task import Task
 from errand.text.translation import tr
 from errand.window.theme.style import set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.widgets.pulse import PulseTimer
 
-DotState = Literal[
-    "idle", "working", "waiting", "held", "paused", "done", "answered", "unfinished", "stopped", "failed"
-]
+DotState = Literal["idle", "working", "waiting", "held", "paused", "done", "ended", "unfinished", "stopped", "failed"]
 
 STATE_LABELS: dict[DotState, str] = {
     "idle": tr("Idle"),
@@ -25,7 +23,7 @@ STATE_LABELS: dict[DotState, str] = {
     "held": tr("Waiting for a rate limit"),
     "paused": tr("Paused"),
     "done": tr("Done"),
-    "answered": tr("Answered"),
+    "ended": tr("Ended"),
     "unfinished": tr("Ended, not finished"),
     "stopped": tr("Stopped"),
     "failed": tr("Failed"),
@@ -37,7 +35,7 @@ _COLOURS: dict[DotState, str] = {
     "held": "waiting_mark",
     "paused": "muted",
     "done": "done_mark",
-    "answered": "muted",
+    "ended": "muted",
     "unfinished": "waiting_mark",
     "stopped": "muted",
     "failed": "failed_mark",
@@ -62,7 +60,7 @@ def dot_state(task: Task | None) -> DotState:
         case "paused" | "interrupted":
             return "paused"
         case "completed":
-            return "unfinished" if is_unfinished(task) else "answered" if is_answered(task) else "done"
+            return "unfinished" if is_unfinished(task) else "ended" if neutral_text(task) else "done"
         case "cancelled":
             return "stopped"
         case "error":

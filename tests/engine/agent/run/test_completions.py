@@ -103,6 +103,74 @@ async def test_a_reply_without_a_call_is_asked_about_once_until_a_tool_has_run_a
         assert (task.outcome.completion, engine_messages(engine)) == (completion, messages)
 
 
+MISSING = Reply(calls=(Call("code", {"action": "read", "path": "missing.txt"}),))
+NO_MATCH = shell("grep nothing notes.txt")
+DENIED = shell("rm -rf /")
+
+
+@pytest.mark.parametrize("end", ["reply", "task_complete", "both"])
+@pytest.mark.parametrize(
+    ("calls", "failed"),
+    [
+        ([shell("exit 3")], True),
+        ([MISSING], True),
+        ([shell("true"), NO_SUCH_TOOL], True),
+        ([shell("cat missing.txt")], True),
+        ([shell("exit 3"), UPDATE], True),
+        ([shell("exit 3"), shell("true")], False),
+        ([NO_MATCH], False),
+        ([shell("diff notes.txt other.txt")], False),
+        ([shell("true"), DENIED], False),
+        ([shell("true"), UPDATE], False),
+    ],
+)
+async def test_a_last_call_that_failed_is_kept_with_the_task(
+    tmp_path: Path, calls: list[Reply], failed: bool, end: str
+) -> None:
+    async with engine_parts(tmp_path, ModelServer(replies=[*calls, ENDS[end]])) as engine:
+        (engine.workspace / "other.txt").write_text("two\n")
+        task = await ended(engine, "auto")
+        assert (task.outcome.completion, task.progress.last_call_failed) == (
+            "replied" if end == "reply" else "declared",
+            failed,
+        )
+
+
+@pytest.mark.parametrize("end", ["task_complete", "both"])
+async def test_a_declaration_that_names_a_file_of_no_call_is_marked(tmp_path: Path, end: str) -> None:
+    claim = Reply(
+        text="I wrote a.txt." if end == "both" else "",
+        calls=(Call("task_complete", {"summary": "I wrote a.txt and notes.txt."}),),
+    )
+    async with engine_parts(tmp_path, ModelServer(replies=[READ, claim])) as engine:
+        task = await ended(engine, "auto")
+        assert (task.outcome.completion, task.outcome.untouched) == ("declared", ("a.txt",))
+
+
+async def test_a_reply_is_marked_if_a_person_named_the_file(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(replies=[READ, CLAIM, READ, CLAIM])) as engine:
+        (engine.workspace / "notes.txt").write_text("one\n")
+        named = await engine.watcher.end((await engine.start("Write a.txt.")).id)
+        (engine.workspace / "a.txt").write_text("is told of with the folder")
+        advised = await engine.watcher.end((await engine.start("Look around.")).id)
+        assert [task.outcome.untouched for task in (named, advised)] == [("a.txt",), ()]
+
+
+async def test_calls_before_a_crash_touch_what_the_last_words_name(tmp_path: Path) -> None:
+    gate = asyncio.Event()
+    server = ModelServer(replies=[shell("touch a.txt"), Reply(text="never sent", gate=gate)])
+    async with engine_parts(tmp_path, server) as engine:
+        started = await engine.start("Write a.txt and b.txt.")
+        await server.request(1)
+        port = crash(engine, tmp_path / "after")
+        gate.set()
+        await engine.watcher.end(started.id)
+    claim = Reply(calls=(Call("task_complete", {"summary": "I wrote a.txt and b.txt."}),))
+    async with engine_parts(tmp_path / "after", ModelServer(replies=[claim], port=port)) as engine:
+        await engine.services.runner.resume(started.id)
+        assert (await engine.watcher.end(started.id)).outcome.untouched == ("b.txt",)
+
+
 async def test_a_question_alone_is_no_work(tmp_path: Path) -> None:
     question = Reply(calls=(Call("ask_user", {"question": "Which?"}),))
     async with engine_parts(tmp_path, ModelServer(replies=[question, DONE, DONE])) as engine:

@@ -69,7 +69,7 @@ class Approvals(Feature):
         access = await self._check(pending, cancel)
         if isinstance(access, ToolRefusal):
             if not cancel.is_set:
-                self._state.tool_refused()
+                self._state.tool_refused(pending.call.id)
             return access
         self._tools.allow(pending, access)
         return replace(pending, access=access)

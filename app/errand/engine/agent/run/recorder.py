@@ -34,6 +34,7 @@ from errand.engine.storage.sql.journal import Journal
 from errand.engine.tools.base import Access
 from errand.engine.tools.control.task_messages import AskUser, SendUpdate, TaskComplete
 from errand.engine.tools.memory.search import SearchMemory
+from errand.engine.tools.registry import CONTROL_NAMES
 from errand.protocol.blocks import Block, NoticeBlock, NoticeKind, SummaryBlock, TextBlock, ToolCallBlock
 from errand.protocol.events import PromptReading, TaskPlan, ToolOutput
 from errand.protocol.notices import NoticeData, ReplyCut, UnknownPrice
@@ -200,6 +201,7 @@ class TaskRecorder(Feature):
         self._is_detached = False
         self.findable_tools: Callable[[], Sequence[ToolDefinition]] = tuple  # not sent, but found by the model
         self._withholds_results = False
+        self._looking: set[str] = set()
         self._remarks: list[NoticeData] = []
         self._remarks_made: set[NoticeData] = set()
 
@@ -228,7 +230,8 @@ class TaskRecorder(Feature):
                 self._executions.requested(event, task.progress.step_count, self._branch.position.node_id or "")
             case ToolExecutionEnd():
                 self._executions.ended(event, is_detached=self._is_detached)
-                self._state.tool_ended(event.call_id)
+                looks = event.call_id in self._looking
+                self._state.tool_ended(event.call_id, failed=_has_failed(event, looks=looks))
             case TurnEnd():
                 self._branch.announce_head()
             case _:
@@ -244,6 +247,8 @@ class TaskRecorder(Feature):
         """Commit the intent. A call without access is written with what follows: repeating it does no harm."""
         call, access = pending.call, pending.access
         assert access is not None, "it was approved"
+        if access.only_looks:
+            self._looking.add(call.id)
         self._state.tool_started(call.id, call.name, acts=access.has_effects)
         self._executions.started(call, access)
         if access.tier != "free":
@@ -440,6 +445,16 @@ class TaskRecorder(Feature):
             conversation_id=task.conversation_id, task_id=task.id, call_id=event.call_id, tool=event.tool, text=text
         )
         self._log.deltas.add(output, after=self._log.head)
+
+
+def _has_failed(event: ToolExecutionEnd, *, looks: bool) -> bool | None:
+    """Return None for a call that says nothing about the work. `looks`: its command changes nothing."""
+    result, details = event.result, event.result.details or {}
+    if event.tool in CONTROL_NAMES or not {"skipped", "stopped"}.isdisjoint(result.marks):
+        return None
+    # grep, diff and test end in this way when they find nothing, or a difference.
+    has_no_match = looks and details.get("exit_code") == 1 and not details.get("stderr")
+    return result.is_error and not has_no_match
 
 
 def _is_for_people(block: Block) -> bool:

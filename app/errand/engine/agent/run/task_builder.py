@@ -27,6 +27,7 @@ from errand.engine.agent.run.recorder import TaskRecorder, ToolExecutionLog
 from errand.engine.agent.run.replies.call_repair import CallRepair
 from errand.engine.agent.run.replies.repeat_detection import RepeatDetector
 from errand.engine.agent.run.replies.text_calls import TextCalls
+from errand.engine.agent.run.replies.untouched_names import CallNames, first_message
 from errand.engine.agent.run.resume import InterruptedTurn, TurnReplay
 from errand.engine.agent.run.server_wait import ModelServerWait
 from errand.engine.agent.run.skill_question import SkillQuestion
@@ -225,6 +226,8 @@ class TaskBuilder:
             if pool is not None
             else None
         )
+        is_resumed = open_turn is not None or task.progress.step_count > 0
+        names = CallNames(history, 0 if is_resumed else first_message(history, stored_prompts))
         window = ContextWindow(branch, recorder, summaries, self.database, options, warn)
         servers = self.models.servers
         features = (
@@ -247,6 +250,7 @@ class TaskBuilder:
                 has_sandbox=sandbox is not None,
             ),
             recorder,
+            names,
             *(() if services is None else (services,)),
             CallRepair(tools),
             TextCalls(tools),
@@ -285,6 +289,7 @@ class TaskBuilder:
                 context=context,
                 gate=gate,
                 recorder=recorder,
+                names=names,
                 policy=policy,
                 completion=completion,
                 loop=loop,

@@ -10,6 +10,7 @@ import msgspec
 from errand.engine.agent.history.shortening import shorten
 from errand.engine.agent.loop.run_state import LoopRun
 from errand.engine.agent.run.recorder import TaskRecorder
+from errand.engine.agent.run.replies.untouched_names import CallNames
 from errand.engine.agent.run.task_context import TaskContext
 from errand.engine.agent.run.task_state import ended_task, must_work, with_status
 from errand.engine.core.errors import CannotSave, StorageError
@@ -59,6 +60,7 @@ class TaskConclusion:
         recorder: TaskRecorder,
         completion: TaskComplete,
         loop: LoopRun,
+        names: CallNames,
         has_answer: Callable[[], bool],
     ) -> None:
         self.has_replied = True
@@ -69,6 +71,7 @@ class TaskConclusion:
         self._recorder = recorder
         self._completion = completion
         self._loop = loop
+        self._names = names
 
     async def write(self, end: TaskEnd, ended: tuple[EndedProcess, ...]) -> None:
         """Write the final record, then publish the end. `ended` are the processes that ended with the task."""
@@ -94,7 +97,11 @@ class TaskConclusion:
             task = ended_task(self._state.task, end.status, end.reason, end.error)
         answer = self._completion.answer if end.status == "completed" else None
         completion = self._completion_kind() if end.status == "completed" else None
-        self._state.set(replace_fields(task, summary=self._summary(end), answer=answer, completion=completion))
+        summary = self._summary(end)
+        untouched = await self._untouched(summary, completion)
+        self._state.set(
+            replace_fields(task, summary=summary, untouched=untouched, answer=answer, completion=completion)
+        )
         await self._try_save(self._log.flush)
 
     def _announce_end(self, kind: NoticeKind, notice: TaskEndNotice) -> None:
@@ -137,6 +144,13 @@ class TaskConclusion:
         if last is not None and last.stop_reason == "length":
             return "cut"
         return None if self._has_answer() else "no_answer"
+
+    async def _untouched(self, summary: str, completion: Completion | None) -> tuple[str, ...]:
+        if completion not in ("declared", "replied"):
+            return ()
+        task, is_declared = self._state.task, completion == "declared"
+        workspace = Path(task.request.workspace)
+        return await self._names.untouched(summary, workspace, task.started_at, is_declared=is_declared)
 
     def _with_leftovers(self, notice: TaskEndNotice, ended: tuple[EndedProcess, ...]) -> TaskEndNotice:
         """Return the notice with the processes that were ended and the messages that were not read."""

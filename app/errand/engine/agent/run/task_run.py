@@ -16,6 +16,7 @@ from errand.engine.agent.run.delegation import Delegation
 from errand.engine.agent.run.pause_gate import PauseGate
 from errand.engine.agent.run.queued_messages import QueuedEntries
 from errand.engine.agent.run.recorder import TaskRecorder
+from errand.engine.agent.run.replies.untouched_names import CallNames
 from errand.engine.agent.run.resume import InterruptedTurn
 from errand.engine.agent.run.stop_policy import StopPolicy
 from errand.engine.agent.run.task_context import TaskContext
@@ -54,6 +55,7 @@ class TaskParts:
     context: TaskContext
     gate: PauseGate
     recorder: TaskRecorder
+    names: CallNames
     policy: StopPolicy
     completion: TaskComplete
     loop: LoopRun
@@ -100,7 +102,12 @@ class TaskRun:
         self._processes = parts.processes
         self._loop = parts.loop
         self._conclusion = TaskConclusion(
-            parts.context, parts.recorder, parts.completion, parts.loop, lambda: parts.policy.missing is None
+            parts.context,
+            parts.recorder,
+            parts.completion,
+            parts.loop,
+            parts.names,
+            lambda: parts.policy.missing is None,
         )
         self._cancel = parts.loop.cancel
         self._summary_failure: TaskFailed | None = None

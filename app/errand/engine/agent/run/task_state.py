@@ -129,6 +129,7 @@ class TaskState:
         self._log = log
         self._tools: dict[str, str] = {}
         self._calls: dict[str, CallProgress] = {}
+        self._refused: set[str] = set()
         self._asks: list[str] = []
         self.clock = WorkClock(task.activity.worked_s)
         self._hold_reason = ""
@@ -246,11 +247,17 @@ class TaskState:
     def set_working_dir(self, folder: str) -> None:
         self.set(replace_fields(self.task, working_dir=folder))
 
-    def tool_refused(self) -> None:
+    def tool_refused(self, call_id: str) -> None:
+        self._refused.add(call_id)
         self.set(replace_fields(self.task, refused_calls=self.task.progress.refused_calls + 1))
 
-    def tool_ended(self, call_id: str) -> None:
-        """After the last tool the status stays until the next turn starts: one event less per step."""
+    def tool_ended(self, call_id: str, *, failed: bool | None) -> None:
+        """After the last tool the status stays until the next turn starts: one event less per step.
+
+        `failed` is None for a call that says nothing about the work.
+        """
+        if failed is not None and call_id not in self._refused:
+            self.task = replace_fields(self.task, last_call_failed=failed)
         self._tools.pop(call_id, None)
         call = self._calls.get(call_id)
         if call is not None:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from errand.client.conversation.rows import ToolCallRow
 from errand.client.number_format import duration, money, running_time
 from errand.client.safe_text import escape_hidden_line
-from errand.client.texts.tasks import answered_text, is_answered, is_unfinished, tool_activity, unfinished_text
+from errand.client.texts.tasks import is_unfinished, neutral_text, tool_activity, unfinished_text
 from errand.protocol.blocks import CallDisplay, ToolResultBlock
 from errand.protocol.tasks.groups import CallProgress
 from errand.protocol.tasks.task import Task
@@ -113,8 +113,8 @@ def sub_agent_state(task: Task) -> tuple[str, str]:
         match task.activity.status:
             case "completed" if is_unfinished(task):
                 return uncapitalised(unfinished_text(task)), "waiting"
-            case "completed" if is_answered(task):
-                return uncapitalised(answered_text(task)), "muted"
+            case "completed" if neutral := neutral_text(task):
+                return uncapitalised(neutral), "muted"
             case "completed":
                 return tr("done"), "done"
             case "cancelled":

@@ -28,7 +28,7 @@ _TONES: dict[DotState, Tone] = {
     "waiting": "waiting",
     "held": "waiting",
     "done": "done",
-    "answered": "muted",
+    "ended": "muted",
     "unfinished": "waiting",
     "failed": "failed",
     "stopped": "muted",

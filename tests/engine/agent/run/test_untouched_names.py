@@ -1,0 +1,128 @@
+"""Files and commands that the last words of a task name, and no call of it."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from errand.engine.agent.loop.events import MessageEnd
+from errand.engine.agent.run.replies.untouched_names import CallNames
+from errand.engine.core.messages import (
+    AssistantMessage,
+    ContextText,
+    Image,
+    Message,
+    Text,
+    ToolCall,
+    ToolResultMessage,
+    UserMessage,
+    user_text,
+)
+from errand.protocol.base import JsonObject
+
+
+def call(**arguments: str) -> AssistantMessage:
+    values: JsonObject = dict(arguments)
+    return AssistantMessage((ToolCall("1", "shell", values),), "tool_use")
+
+
+def result(text: str) -> ToolResultMessage:
+    return ToolResultMessage("1", "shell", (Text(text),))
+
+
+async def untouched(
+    folder: Path, claim: str, *messages: Message, history: tuple[Message, ...] = (), is_declared: bool = True
+) -> tuple[str, ...]:
+    names = CallNames(history, len(history))
+    for message in messages:
+        await names.on_event(MessageEnd(message))
+    return await names.untouched(claim, folder, datetime.now(UTC), is_declared=is_declared)
+
+
+@pytest.mark.parametrize(
+    ("claim", "names"),
+    [
+        ("I wrote report.md.", ("report.md",)),
+        ("I wrote `out/report.md` and out/data.csv, as you said.", ("out/report.md", "out/data.csv")),
+        ("a.txt, b.txt, c.txt and d.txt are done.", ("a.txt", "b.txt", "c.txt")),
+        ("Listed the folder: notes.txt is there, Notes.TXT too.", ()),
+        ("I sorted with list.sort, see os.path, e.g. in Node.js 2.0 at https://example.org/page.html.", ()),
+        ("Mail ines@example.de about version 1.2.md5 and self.value.", ()),
+        ("Nothing was left to do.", ()),
+    ],
+)
+async def test_a_declaration_is_judged_by_each_file_that_it_names(
+    tmp_path: Path, claim: str, names: tuple[str, ...]
+) -> None:
+    assert await untouched(tmp_path, claim, user_text("go"), call(command="ls"), result("notes.txt\n")) == names
+
+
+async def test_a_reply_is_judged_by_the_files_that_people_named(tmp_path: Path) -> None:
+    claim = "I updated README.md. You could add a settings.json."
+    messages = (user_text("Update README.md."), call(command="ls -a"), result("a\nb\n"))
+    assert await untouched(tmp_path, claim, *messages, is_declared=False) == ("README.md",)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"path": "docs/README.md", "content": "x"},
+        {"command": "sed -i s/a/b/ ./README.md"},
+        {"command": "rm *.md"},
+        {"command": "cat READ?E.md"},
+    ],
+)
+async def test_a_file_in_the_arguments_of_a_call_is_touched(tmp_path: Path, arguments: dict[str, str]) -> None:
+    messages = (user_text("Update README.md."), call(**arguments), result("done"))
+    assert await untouched(tmp_path, "I updated README.md.", *messages) == ()
+
+
+async def test_a_file_that_has_changed_on_disk_is_touched(tmp_path: Path) -> None:
+    (tmp_path / "out_1.csv").write_text("1\n")
+    messages = (user_text("go"), call(command="python3 make.py"), result("ok"))
+    assert await untouched(tmp_path, "I wrote out_1.csv and out_2.csv.", *messages) == ("out_2.csv",)
+
+
+async def test_files_of_earlier_tasks_count_unless_people_name_them_again(tmp_path: Path) -> None:
+    history = (user_text("Fix a.py."), call(path="a.py"), result("fixed"), AssistantMessage((Text("Fixed."),)))
+    work = (call(command="ls"), result("x"))
+    claim = "a.py is still fine."
+    assert await untouched(tmp_path, claim, user_text("And now?"), *work, history=history) == ()
+    assert await untouched(tmp_path, claim, user_text("Check a.py."), *work, history=history) == ("a.py",)
+
+
+async def test_commands_count_if_people_named_their_program(tmp_path: Path) -> None:
+    work = (call(command="ls"), result("x"))
+    claim = "I ran `pytest -q`: all pass. Start it with `npm start`; `value` is 2."
+    asked = user_text("Run pytest and tell me the value.")
+    assert await untouched(tmp_path, claim, asked, *work, is_declared=False) == ("pytest -q",)
+    ran = (call(command=".venv/bin/python -m pytest -x"), result("1 passed"))
+    assert await untouched(tmp_path, claim, asked, *ran) == ()
+
+
+async def test_an_attached_picture_is_seen_without_a_call(tmp_path: Path) -> None:
+    asked = UserMessage((Text("What is in cat.png, and what in dog.txt?"), Image("image/png", "AAAA")))
+    claim = "cat.png shows a cat, dog.txt a dog."
+    assert await untouched(tmp_path, claim, asked, call(command="ls"), result("x")) == ("dog.txt",)
+
+
+async def test_a_listing_of_the_folder_neither_asks_for_a_file_nor_touches_it(tmp_path: Path) -> None:
+    asked = UserMessage((ContextText("At its top: `a.txt`, `b.txt`.", "environment"), Text("Change b.txt.")))
+    claim, work = "a.txt and b.txt are changed.", (call(command="true"), result("(no output)"))
+    assert await untouched(tmp_path, claim, asked, *work, is_declared=False) == ("b.txt",)
+    assert await untouched(tmp_path, claim, asked, *work) == ("a.txt", "b.txt")
+
+
+async def test_what_memory_has_is_known_without_a_call(tmp_path: Path) -> None:
+    asked = UserMessage((ContextText("Deploys are described in deploy.md.", "memory"), Text("How do I deploy?")))
+    assert await untouched(tmp_path, "As deploy.md says.", asked, call(command="ls"), result("x")) == ()
+
+
+async def test_a_task_with_a_very_long_result_is_not_judged(tmp_path: Path) -> None:
+    messages = (user_text("go"), call(command="cat big"), result("x" * 200_001))
+    assert await untouched(tmp_path, "I wrote report.md.", *messages) == ()
+
+
+@pytest.mark.parametrize("text", ["a/" * 100_000, "a." * 100_000, "a.a/" * 60_000, "`" * 19_000, "*" * 200_000])
+async def test_long_texts_of_others_are_read_in_bounded_time(tmp_path: Path, text: str) -> None:
+    assert await untouched(tmp_path, text[:19_999], user_text(text), call(command=text), result(text)) == ()
