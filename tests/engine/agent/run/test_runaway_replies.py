@@ -55,10 +55,11 @@ async def test_model_that_repeats_itself_again_ends_the_task_as_cut(tmp_path: Pa
         assert task.progress.step_count == 2
 
 
-async def test_arguments_that_repeat_themselves_are_not_run(tmp_path: Path) -> None:
-    endless = Reply(calls=(Call("shell", {"command": "echo " + "a " * 30_000}),), piece_length=50)
-    async with engine_parts(tmp_path, ModelServer(replies=[endless, DONE])) as engine:
-        await engine.watcher.end((await engine.start()).id)
+async def test_arguments_of_a_small_model_that_repeat_themselves_are_not_run(tmp_path: Path) -> None:
+    endless = Reply(calls=(Call("bash", {"command": "echo " + "a " * 30_000}),), piece_length=50)
+    server = ModelServer(replies=[endless, DONE], pages=ollama("small:1b", window=4096))
+    async with engine_parts(tmp_path, server) as engine:
+        await _end_on(engine, "OLLAMA_HOST")
         assert "it repeats the same text again and again" in results(engine.watcher.nodes())[0].text
 
 

@@ -33,8 +33,8 @@ class ReplyLimits:
     """The limits of one reply, in characters. The longest real replies have about 600,000 (128,000 tokens).
 
     `call_arguments` applies to one call, `arguments` to all. `blocks` counts texts, thoughts and calls. `stream_bytes`
-    limits the received bytes, `seconds` the duration. `repeated` is the length of a text that is the same piece again
-    and again.
+    limits the received bytes, `seconds` the duration. `repeated` is the length of a text or a thought that is the same
+    piece again and again, `repeated_arguments` that of a call's arguments: data may be like that, so None allows any.
     """
 
     text: int = 1_000_000
@@ -46,6 +46,7 @@ class ReplyLimits:
     stream_bytes: int = 256 * 1024 * 1024
     seconds: float = 3_600.0
     repeated: int = 50_000
+    repeated_arguments: int | None = None
 
 
 REPLY_LIMITS = ReplyLimits()
@@ -55,7 +56,9 @@ _SMALL_REPEATED = 4_000
 
 def reply_limits(limits: ReplyLimits, *, is_small: bool) -> ReplyLimits:
     """Return the limits for replies of a model, which is small or not."""
-    return replace(limits, repeated=min(limits.repeated, _SMALL_REPEATED)) if is_small else limits
+    if not is_small:
+        return limits
+    return replace(limits, repeated=min(limits.repeated, _SMALL_REPEATED), repeated_arguments=_SMALL_REPEATED)
 
 
 class ReplyTooLong(Exception):
@@ -203,7 +206,8 @@ class ReplyContent:
         self._finished.append(call)
         self._snapshot_of = None
         self._calls[len(self._finished) - 1] = GrowingText()
-        self._call_watches[len(self._finished) - 1] = RepetitionWatch(self.limits.repeated)
+        if self.limits.repeated_arguments is not None:
+            self._call_watches[len(self._finished) - 1] = RepetitionWatch(self.limits.repeated_arguments)
         return len(self._finished) - 1
 
     def grow_call(self, index: int, arguments: str) -> None:
@@ -213,7 +217,8 @@ class ReplyContent:
         if raw.length + len(arguments) > limit:
             raise ReplyTooLong(f"has a tool call with more than {limit:,} characters of arguments")
         self._count_arguments(len(arguments))
-        if self._call_watches[index].repeats(arguments):
+        watch = self._call_watches.get(index)
+        if watch is not None and watch.repeats(arguments):
             raise ReplyTooLong(_REPEATS)
         raw.add(arguments)
 
