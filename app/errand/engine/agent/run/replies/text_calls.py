@@ -4,17 +4,21 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from errand.engine.agent.loop.features import Feature
+from errand.engine.agent.run.replies.template_calls import template_calls
 from errand.engine.agent.run.replies.written_calls import WrittenCall, written_calls
 from errand.engine.agent.run.task_context import TaskTools
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.ids import new_id
-from errand.engine.core.messages import Thinking, ToolCall
+from errand.engine.core.messages import Text, Thinking, ToolCall
 from errand.engine.models.base import ModelRequest, ReplyEnd, ToolDefinition
 from errand.engine.tools.call_names import meanings
 
 
 class TextCalls(Feature):
-    """Makes calls of a reply that is nothing but calls in text. What is not clear stays text, and the model is told."""
+    """Makes calls of a reply that is nothing but calls in text, or ends with them in the tokens of a template.
+
+    What is not clear stays text, and the model is told.
+    """
 
     def __init__(self, tools: TaskTools) -> None:
         self._tools = tools
@@ -25,12 +29,16 @@ class TextCalls(Feature):
         reply = end.message
         if reply.tool_calls or reply.stop_reason != "stop" or not request.tools:
             return end
-        calls = [self._call(written, request.tools) for written in written_calls(reply.text)]
+        preamble, written = "", written_calls(reply.text)
+        if not written:
+            preamble, written = template_calls(reply.text)
+        calls = [self._call(call, request.tools) for call in written]
         clear_calls = tuple(call for call in calls if call is not None)
         if not clear_calls or len(clear_calls) < len(calls):
             return end
         thoughts = tuple(block for block in reply.content if isinstance(block, Thinking))
-        return replace(end, message=replace(reply, content=(*thoughts, *clear_calls), stop_reason="tool_use"))
+        content = (*thoughts, *((Text(preamble),) if preamble else ()), *clear_calls)
+        return replace(end, message=replace(reply, content=content, stop_reason="tool_use"))
 
     def _call(self, written: WrittenCall, offered: Sequence[ToolDefinition]) -> ToolCall | None:
         """Return the call of a registered tool; None if the name may mean none or several."""

@@ -1,0 +1,66 @@
+"""Calls in the tokens of chat templates that a server passed on as text."""
+
+from pathlib import Path
+
+import pytest
+
+from errand.engine.agent.run.replies.template_calls import template_calls
+from errand.engine.agent.run.replies.written_calls import WrittenCall
+from errand.protocol.blocks import TextBlock, ToolCallBlock
+from tests.support.engine_parts import engine_parts
+from tests.support.model_replies import DONE
+from tests.support.model_server import ModelServer, Reply
+
+ARGUMENTS = '{"path": "out.txt", "content": "a < b"}'
+WRITE = WrittenCall("write", {"path": "out.txt", "content": "a < b"})
+FORMS = {
+    "Kimi": "<|tool_calls_section_begin|><|tool_call_begin|>functions.write:0<|tool_call_argument_begin|>"
+    f"{ARGUMENTS}<|tool_call_end|><|tool_calls_section_end|>",
+    "DeepSeek V3": "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>write\n```json\n"
+    f"{ARGUMENTS}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+    "DeepSeek V3.1": f"<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>write<｜tool▁sep｜>{ARGUMENTS}<｜tool▁call▁end｜>"
+    "<｜tool▁calls▁end｜>",
+    "gpt-oss": f"<|channel|>commentary to=functions.write <|constrain|>json<|message|>{ARGUMENTS}<|call|>",
+    "gpt-oss, recipient first": "<|start|>assistant to=functions.write<|channel|>commentary json<|message|>"
+    f"{ARGUMENTS}<|call|>",
+    "gpt-oss without end": f"<|channel|>commentary to=functions.write<|message|>{ARGUMENTS}",
+}
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+@pytest.mark.parametrize("words", ["", "I will write it."])
+def test_each_form_is_read_also_after_words(words: str, form: str) -> None:
+    assert template_calls(f"{words}{form}") == (words, (WRITE,))
+
+
+def test_thoughts_of_gpt_oss_stay_as_words() -> None:
+    thoughts = "<|channel|>analysis<|message|>Need the file.<|end|><|start|>assistant"
+    assert template_calls(thoughts + FORMS["gpt-oss"]) == ("Need the file.", (WRITE,))
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+def test_a_form_in_a_fence_or_with_words_after_it_is_no_call(form: str) -> None:
+    for text in (f"Such models write:\n```\n{form}\n```", f"{form}<|end|> That is what it writes.", form[:-40]):
+        assert template_calls(text)[1] == ()
+
+
+def test_several_calls_are_read_in_order() -> None:
+    two = FORMS["Kimi"].replace("<|tool_calls_section_end|>", "") + FORMS["Kimi"].replace("write:0", "read:1")
+    assert [call.name for call in template_calls(two)[1]] == ["write", "read"]
+
+
+@pytest.mark.parametrize(
+    "token", ["<|tool_call_begin|>a<|tool_call_argument_begin|>", "to=a<|message|>", "<｜tool▁sep｜>"]
+)
+def test_calls_without_end_take_no_time(token: str) -> None:
+    assert template_calls(token * (90_000 // len(token)))[1] == ()
+
+
+async def test_it_runs_and_its_words_stay(tmp_path: Path) -> None:
+    reply = Reply(text="I will write it." + FORMS["Kimi"])
+    async with engine_parts(tmp_path, ModelServer(replies=[reply, DONE])) as engine:
+        await engine.watcher.end((await engine.start(approve="all")).id)
+        assert (engine.workspace / "out.txt").read_text() == "a < b"
+        blocks = [block for node in engine.watcher.nodes() if node.role == "assistant" for block in node.blocks]
+    assert isinstance(blocks[0], TextBlock) and blocks[0].text == "I will write it."
+    assert isinstance(blocks[1], ToolCallBlock)
