@@ -145,7 +145,7 @@ async def test_file_changed_by_others_must_be_read_again(context: ToolContext, c
     await run(code, {"action": "read", "path": "f"})
     file.write_text("another's\n")
     for change in ({"action": "patch", "old": "one", "new": "1"}, {"action": "write", "content": "mine"}):
-        assert "changed by somebody else since you read it" in str(await failure(code, {"path": "f", **change}))
+        assert "has changed since you read it" in str(await failure(code, {"path": "f", **change}))
     assert file.read_text() == "another's\n"
     await run(code, {"action": "read", "path": "f"})
     await run(code, {"action": "write", "path": "f", "content": "mine"})

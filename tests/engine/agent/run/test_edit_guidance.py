@@ -46,3 +46,9 @@ async def test_a_change_is_shown_and_a_mistake_is_named_with_its_line(tmp_path: 
     (changed, _), _ = await results_of(tmp_path, edit, files={"a.py": "x = 1\n"})
     assert "-x = 1\n+x = (1" in changed.text
     assert "a.py does not parse: line 1" in changed.text
+
+
+async def test_a_file_that_was_read_as_a_whole_has_the_number_of_its_lines_below_it(tmp_path: Path) -> None:
+    read = Reply(text='{"name": "read", "arguments": {"path": "a.txt"}}')
+    (result, _), _ = await results_of(tmp_path, read, files={"a.txt": "one\ntwo\n"})
+    assert result.text == "one\ntwo\n[2 lines]"

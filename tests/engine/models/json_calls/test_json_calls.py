@@ -157,6 +157,7 @@ def test_after_a_failed_call_the_model_tries_again_before_it_answers() -> None:
     assert "answer" not in names_allowed(request_with(*failed))
     mended = step(2, "edit", "Changed a", path="a", old_string="z", new_string="y")
     assert "answer" in names_allowed(request_with(*failed, *mended))
+    assert "answer" in names_allowed(request_with(*failed, *step(2, "bash", "done", command="sed -i s/x/y/ a")))
 
 
 def test_after_some_failed_calls_it_may_say_that_it_cannot() -> None:

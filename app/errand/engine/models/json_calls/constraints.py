@@ -48,9 +48,9 @@ def schema_of_reply(tools: Sequence[ToolDefinition], messages: Sequence[ModelMes
 def excluded_tools(tools: Sequence[ToolDefinition], messages: Sequence[ModelMessage]) -> frozenset[str]:
     """Return the tools that the next call must not be of, where a small model would give up or turn in circles.
 
-    One whose last call had its result before in this work; a second question to the person; and the answer while the
-    last call of some tool has failed, unless several have. After three repetitions without a new result between them
-    only the answer is left.
+    One whose last call had its result before in this work; a second question to the person; and the answer right after
+    a failed call, unless several have failed. After three repetitions without a new result between them only the answer
+    is left.
     """
     steps = _steps_since_person(messages)
     names = {tool.name for tool in tools}
@@ -59,9 +59,9 @@ def excluded_tools(tools: Sequence[ToolDefinition], messages: Sequence[ModelMess
     excluded = {_QUESTION} if any(step.call.name == _QUESTION for step in steps) else set[str]()
     if steps and _is_repeated(steps, len(steps) - 1):
         excluded.add(steps[-1].call.name)
-    has_failed = {step.call.name: step.result.is_error for step in steps}  # the last call of each tool
     failures = sum(step.result.is_error for step in steps)
-    if any(has_failed.values()) and failures <= _MAX_FAILURES and names - excluded > {ANSWER}:
+    has_failed = bool(steps) and steps[-1].result.is_error
+    if has_failed and failures <= _MAX_FAILURES and names - excluded > {ANSWER}:
         excluded.add(ANSWER)
     return frozenset(excluded)
 

@@ -170,7 +170,8 @@ class WorkspaceFiles:
             raise self._changed(path)
         if self._read.get(path, digest := _digest(data)) != digest:
             raise ToolError(
-                f"{self._paths.name(path)} was changed by somebody else since you read it. Read it again first."
+                f"{self._paths.name(path)} has changed since you read it, by a command or by somebody else. "
+                "Read it again first."
             )
         return LoadedFile(path, data, stat.S_IMODE(status.st_mode), _identity(status))
 

@@ -23,7 +23,11 @@ _CHECK_S = 2.0
 
 
 class EditGuidance(Feature):
-    """Guidance on the files of one task. A write over a file that no call has read or written is refused once."""
+    """Guidance on the files of one task.
+
+    A write over a file that no call has read or written is refused once. A file that was read as a whole has the number
+    of its lines below it.
+    """
 
     def __init__(self, workspace: Path) -> None:
         self._workspace = workspace
@@ -46,9 +50,13 @@ class EditGuidance(Feature):
 
     async def after_tool_call(self, finished: FinishedCall, cancel: CancelSignal) -> ToolResult:
         result = finished.result
-        diff = (result.details or {}).get("diff")
-        path = (result.details or {}).get("path")
-        if finished.pending.call.name != Code.name or not isinstance(diff, str) or not isinstance(path, str):
+        details = result.details or {}
+        diff, path, last_line = details.get("diff"), details.get("path"), details.get("end_line")
+        if finished.pending.call.name != Code.name or not isinstance(path, str):
+            return result
+        if finished.pending.arguments.get("action") == "read" and last_line and last_line == details.get("lines"):
+            return replace(result, content=(*result.content, Text(f"\n[{last_line} lines]")))
+        if not isinstance(diff, str):
             return result
         mistake = await self._look(lambda: _syntax_mistake(Path(path)))
         changed_lines = "\n".join(line for line in diff.splitlines() if not line.startswith(("---", "+++", "\\")))
