@@ -21,7 +21,7 @@ def marks(person: OpenWindow) -> dict[str, tuple[str, int]]:
 
 
 def are_right(dots: dict[str, tuple[str, int]], waits_as: str) -> bool:
-    return (dots.get("wait to approve"), dots.get("count")) == ((waits_as, 0), ("done", 1))
+    return (dots.get("wait to approve"), dots.get("count")) == ((waits_as, 0), ("ended", 1))
 
 
 async def test_dots_are_right_after_a_restart_of_the_window_and_of_the_engine(
@@ -44,7 +44,7 @@ async def test_dots_are_right_after_a_restart_of_the_window_and_of_the_engine(
             first.window.commands.trigger("new_task")
             looks_away.set()
             await first.until(lambda: marks(first)["wait to approve"] == ("waiting", 1))
-            await first.until(lambda: marks(first)["count"] == ("done", 1))
+            await first.until(lambda: marks(first)["count"] == ("ended", 1))
         async with open_window(qapp, own_errand.home) as second:
             await second.until(lambda: are_right(marks(second), "waiting"))  # the first tab is in front, and read
             session, states = second.stores.session, list[str]()
