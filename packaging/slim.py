@@ -31,8 +31,13 @@ _QT_PROGRAMS = (
 )
 # botocore describes all services of Amazon; models need these.
 _AWS_SERVICES = ("bedrock", "sts", "sso", "signin")
-# The pages of litellm's own server, and a command-line program beside the library.
-_OTHERS = ("litellm/proxy/_experimental/out", "html_to_markdown/bin")
+# The pages of litellm's own server, a command-line program beside the library, and tools to make models and modules.
+_OTHERS = (
+    *("litellm/proxy/_experimental/out", "html_to_markdown/bin", "numpy/f2py", "numpy/distutils"),
+    *(f"onnxruntime/{name}" for name in ("transformers", "tools", "quantization", "datasets", "backend")),
+)
+# Tests, and onnxruntime a second time, for programs in C.
+_OTHER_PATTERNS = ("numpy/*/tests", "onnxruntime/capi/libonnxruntime.so.*")
 # Little of these is imported; Python writes the byte code of what is.
 _SELDOM_IMPORTED = ("litellm", "openai", "botocore", "boto3", "pip", "setuptools")
 
@@ -45,6 +50,7 @@ def needless(site: Path) -> Iterator[Path]:
     services = site / "botocore" / "data"
     yield from (path for path in _listed(services) if path.is_dir() and not path.name.startswith(_AWS_SERVICES))
     yield from (site / name for name in _OTHERS if (site / name).exists())
+    yield from (path for pattern in _OTHER_PATTERNS for path in site.glob(pattern))
     for name in _SELDOM_IMPORTED:
         yield from (path for path in (site / name).rglob("__pycache__") if path.is_dir())
 

@@ -18,6 +18,8 @@ _KEPT = (
     "botocore/data/bedrock-runtime/2023-09-30/service-2.json",
     "botocore/data/endpoints.json",
     "litellm/main.py",
+    "numpy/lib/_format_impl.py",
+    "onnxruntime/capi/onnxruntime_pybind11_state.cpython-311-x86_64-linux-gnu.so",
 )
 _REMOVED = (
     "PySide6/QtQuick.abi3.so",
@@ -31,6 +33,9 @@ _REMOVED = (
     "botocore/data/ec2/2016-11-15/service-2.json",
     "litellm/proxy/_experimental/out/index.html",
     "litellm/__pycache__/main.cpython-311.pyc",
+    "numpy/lib/tests/test_format.py",
+    "onnxruntime/capi/libonnxruntime.so.1.32.0",
+    "onnxruntime/transformers/optimizer.py",
 )
 
 

@@ -24,6 +24,7 @@ from errand.protocol.events import (
     ConversationDeleted,
     ConversationUpdate,
     Delta,
+    EmbeddingModelUpdate,
     Event,
     FactRemoved,
     FactUpdate,
@@ -105,6 +106,7 @@ class ClientState:
                 | McpUpdate()
                 | BackgroundUpdate()
                 | LocalModelUpdate()
+                | EmbeddingModelUpdate()
             ):
                 pass
             case _:

@@ -9,7 +9,7 @@ from errand.protocol.base import Wire
 from errand.protocol.changes import Change
 from errand.protocol.conversations import Conversation, Node
 from errand.protocol.local_models import LocalModel
-from errand.protocol.memory import Fact
+from errand.protocol.memory import EmbeddingModel, Fact
 from errand.protocol.servers import ServerState
 from errand.protocol.tasks.change import TaskChange
 from errand.protocol.tasks.task import AgentPlan, Task
@@ -131,6 +131,12 @@ class LocalModelUpdate(Wire, frozen=True, kw_only=True, tag="localModelUpdate"):
     model: LocalModel
 
 
+class EmbeddingModelUpdate(Wire, frozen=True, kw_only=True, tag="embeddingModelUpdate"):
+    """The embedding model is downloaded, or may be offered to the person: a search had to do without it."""
+
+    model: EmbeddingModel
+
+
 Event: TypeAlias = (
     ConversationUpdate
     | ConversationDeleted
@@ -149,6 +155,7 @@ Event: TypeAlias = (
     | McpUpdate
     | BackgroundUpdate
     | LocalModelUpdate
+    | EmbeddingModelUpdate
 )
 
 
@@ -177,7 +184,7 @@ def conversation_of(event: Event | TaskChange) -> str | None:
             return conversation_id
         case GrantUpdate() | FactUpdate() | FactRemoved() | PersonalityUpdate() | PersonalityDeleted():
             return None
-        case McpUpdate() | LocalModelUpdate():
+        case McpUpdate() | LocalModelUpdate() | EmbeddingModelUpdate():
             return None
         case _:
             assert_never(event)

@@ -90,13 +90,18 @@ class MemoryGetResult(Wire, frozen=True, kw_only=True):
 
 
 class EmbeddingModel(Wire, frozen=True, kw_only=True, omit_defaults=True):
-    """`done` and `total` are bytes while it is downloading. `reason` says why it failed or is not used."""
+    """`done` of `total` bytes have come from one of `hosts`; `reason` says why it failed or is not used.
+
+    `is_offered`: a search had to do without it, and the person was not asked yet whether it may be downloaded.
+    """
 
     status: Literal["missing", "downloading", "ready", "failed"]
     done: int = 0
     total: int = 0
     reason: str = ""
     folder: str = ""
+    hosts: tuple[str, ...] = ()
+    is_offered: bool = False
 
 
 class MemoryStatsParams(Wire, frozen=True, kw_only=True):
@@ -125,9 +130,12 @@ class MemoryRebuildParams(Wire, frozen=True, kw_only=True):
 
 
 class MemoryModelParams(Wire, frozen=True, kw_only=True):
-    """Start the download of the embedding model, or cancel it. What has arrived is kept for the next time."""
+    """Download the embedding model, cancel that, or do not offer it again: nothing else starts the download.
 
-    download: bool = True
+    What has arrived before a download is cancelled is kept for the next time.
+    """
+
+    action: Literal["download", "cancel", "decline"] = "download"
 
 
 class MemoryPruneParams(Wire, frozen=True, kw_only=True):
@@ -303,7 +311,7 @@ MEMORY_STATS = Method("memory/stats", MemoryStatsParams, MemoryStatsResult, Fals
 
 MEMORY_REBUILD = Method("memory/rebuild", MemoryRebuildParams, EmptyResult, True, "Make the indexes again.")
 
-MEMORY_MODEL = Method("memory/model", MemoryModelParams, EmptyResult, True, "Download the embedding model.")
+MEMORY_MODEL = Method("memory/model", MemoryModelParams, EmptyResult, True, "Download the embedding model, or not.")
 
 MEMORY_PRUNE = Method("memory/prune", MemoryPruneParams, MemoryPruneResult, True, "Remove old vectors.")
 

@@ -2,6 +2,9 @@
 
 import asyncio
 import re
+import sys
+
+import pytest
 
 from errand.protocol.base import JsonObject
 from tests.support.command_line import Errand
@@ -98,3 +101,26 @@ async def test_what_was_recalled_is_named_in_the_transcript(own_errand: Errand) 
         request = await server.request(0)
     assert "Recalled 1 earlier entry from memory" in done.out + done.err
     assert "/srv/tides.csv" in str(request.messages[-1]["content"])
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals of POSIX")
+async def test_the_model_is_offered_in_one_line_once_and_where_somebody_reads_it(own_errand: Errand) -> None:
+    from tests.support.screens import PseudoTerminal
+
+    del own_errand.environment["HF_HUB_OFFLINE"]  # nothing is downloaded, as nobody asks for it
+    own_errand.environment.pop("CI", None)
+    if "the package fastembed is not installed" in (await own_errand.run("doctor")).out.lower():
+        pytest.skip("fastembed is not installed")
+    await talk(own_errand, *SAID)
+    async with ModelServer(answer=lambda request: Reply(text="There.")) as server:
+        ask = (*CHAT, server.url, "where are the tide tables of the harbour?")
+        piped = await own_errand.run(*ask)
+        assert "Search by meaning" not in piped.out + piped.err
+        for is_first in (True, False):
+            async with PseudoTerminal(ask, own_errand.folder, own_errand.environment) as terminal:
+                if is_first:
+                    await terminal.shows("Search by meaning needs a 91 MB download from huggingface.co.")
+                assert await terminal.ended() == 0
+                assert is_first or "Search by meaning" not in terminal.seen
+    assert "searched by words alone. Search by meaning needs" in (await own_errand.run("doctor")).out
+    assert not (own_errand.home / "embedding.part").exists()

@@ -25,6 +25,7 @@ from errand.protocol.memory import MemoryFilter, MemoryItem, MemoryListParams, M
 from tests.support.engine_parts import EngineParts, engine_parts, remembered
 from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply
 from tests.support.stored_records import on_both
+from tests.support.web_site import web_site
 
 
 async def said(engine: EngineParts, prompt: str) -> str:
@@ -449,6 +450,26 @@ async def test_without_the_package_for_vectors_a_rebuild_makes_the_words_again(
         await engine.services.memory.rebuild("the window")
         await remembered(engine)
         assert (await found(engine, "kettle"))[0] == "The kettle leaks"
+
+
+@pytest.mark.usefixtures("model")
+async def test_the_model_is_offered_when_a_message_could_have_been_answered_from_memory_and_never_by_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("HF_HUB_OFFLINE")
+    async with (
+        web_site({}) as site,
+        engine_parts(tmp_path, ModelServer(answer=lambda request: Reply(text="Noted."))) as engine,
+    ):
+        set_setting(engine, "model_hub", site.url(""))
+        await said(engine, "The kettle leaks")
+        assert not (await engine.services.memory.stats()).model.is_offered, "there was nothing to find yet"
+        await said(engine, "What did the plumber say?")
+        assert (await engine.services.memory.stats()).model.is_offered
+        engine.services.memory.decline_model()
+        await said(engine, "And the gardener?")
+        assert not (await engine.services.memory.stats()).model.is_offered
+        assert site.requests == []
 
 
 def _nothing(name: str) -> None:

@@ -37,6 +37,7 @@ class Hub:
     ranges: list[str] = field(default_factory=list[str])
     answers: list[Handler] = field(default_factory=list[Handler])
     setting: str = ""
+    declined: bool = False
 
     async def end(self) -> ModelState:
         await until(lambda: self.download.state.status != "downloading")
@@ -95,7 +96,8 @@ async def hub_with(
     async with web_site(pages) as site:
         paths, pool = Paths(home), HttpPool()
         source = ModelSource(site.url("/files"), files, silent_s, limit_s)
-        hub = Hub(site, ModelDownload(lambda: hub.setting, paths, pool, source), paths.embedding)
+        download = ModelDownload(lambda: hub.setting, paths, pool, lambda: source, lambda: not hub.declined)
+        hub = Hub(site, download, paths.embedding)
         try:
             yield hub
         finally:
@@ -119,14 +121,14 @@ async def test_the_model_is_downloaded_with_progress_and_moved_into_place(hub: H
     states: list[ModelState] = []
     unsubscribe = hub.download.subscribe(states.append)
     hub.download.start()
-    hub.download.start(by_person=True)
+    hub.download.start()
     assert hub.download.state == ModelState("downloading", 0, _TOTAL)
     assert await hub.end() == ModelState("ready")
     unsubscribe()
     assert hub.is_complete()
     assert (states[0], states[-1]) == (ModelState("downloading", 0, _TOTAL), ModelState("ready"))
     assert sorted(states[:-1], key=lambda state: state.done) == states[:-1]
-    hub.download.start(by_person=True)
+    hub.download.start()
     assert hub.ranges == [""], "what is there is not downloaded again"
 
 
@@ -199,7 +201,7 @@ async def test_a_file_with_another_content_is_thrown_away(hub: Hub) -> None:
     hub.download.start()
     assert "model.onnx from 127.0.0.1" in (await hub.end()).reason
     assert not hub.target.exists()
-    hub.download.start(by_person=True)
+    hub.download.start()
     assert await hub.end() == ModelState("ready")
     assert (hub.is_complete(), hub.ranges) == (True, ["", ""])
 
@@ -211,10 +213,8 @@ async def test_a_server_without_the_file_is_said_and_left_in_peace(hub: Hub) -> 
     hub.answers = [missing]
     hub.download.start()
     assert "does not have model.onnx (HTTP 404)" in (await hub.end()).reason
+    assert len(hub.ranges) == 1, "nothing is tried again by itself"
     hub.download.start()
-    assert hub.download.state.status == "failed", "nothing is tried again by itself so soon"
-    assert len(hub.ranges) == 1
-    hub.download.start(by_person=True)
     assert await hub.end() == ModelState("ready")
 
 
@@ -234,7 +234,7 @@ async def test_a_slow_download_has_a_time_limit(tmp_path: Path) -> None:
 
 async def test_without_a_network_it_fails_at_once_and_says_what_to_do(tmp_path: Path) -> None:
     pool = HttpPool()
-    download = ModelDownload(lambda: "", Paths(tmp_path), pool, ModelSource("http://127.0.0.1:9/files"))
+    download = ModelDownload(lambda: "", Paths(tmp_path), pool, lambda: ModelSource("http://127.0.0.1:9/files"))
     download.start()
     await until(lambda: download.state.status == "failed")
     assert "127.0.0.1:9 cannot be reached" in download.state.reason
@@ -247,7 +247,7 @@ async def test_a_proxy_that_cannot_be_used_is_named_and_not_the_disk(
 ) -> None:
     monkeypatch.setenv("ALL_PROXY", "socks5://127.0.0.1:1080")
     pool = HttpPool()
-    download = ModelDownload(lambda: "", Paths(tmp_path), pool, ModelSource("https://hub.test/files"))
+    download = ModelDownload(lambda: "", Paths(tmp_path), pool, lambda: ModelSource("https://hub.test/files"))
     download.start()
     await until(lambda: download.state.status == "failed")
     assert download.state.reason.startswith("The environment names a socks5 proxy for hub.test")
@@ -256,7 +256,7 @@ async def test_a_proxy_that_cannot_be_used_is_named_and_not_the_disk(
 
 async def test_nothing_is_downloaded_for_a_folder_that_a_person_set(hub: Hub, tmp_path: Path) -> None:
     hub.setting = str(tmp_path / "mine")
-    hub.download.start(by_person=True)
+    hub.download.start()
     assert hub.setting in hub.download.state.reason
     (tmp_path / "mine").mkdir()
     for name, data in _FILES.items():
@@ -269,7 +269,7 @@ async def test_nothing_is_downloaded_when_the_environment_says_offline(
     hub: Hub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    hub.download.start(by_person=True)
+    hub.download.start()
     assert "HF_HUB_OFFLINE is set" in hub.download.state.reason
     assert hub.site.requests == []
 
@@ -292,6 +292,32 @@ async def test_a_disk_that_fills_up_fails_the_download_which_goes_on_later(tmp_p
             with filled(disk):
                 event.set()
                 assert "No space left" in (await hub.end()).reason
-            hub.download.start(by_person=True)
+            hub.download.start()
             assert await hub.end() == ModelState("ready")
             assert hub.is_complete()
+
+
+@pytest.mark.usefixtures("model")
+async def test_the_model_is_offered_once_it_was_missed_unless_the_person_declined_or_is_offline(
+    hub: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not hub.download.model().is_offered
+    hub.download.miss()
+    offered = hub.download.model()
+    assert (offered.is_offered, offered.total, offered.hosts) == (True, _TOTAL, (hub.site.url("").split("/")[2],))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    assert not hub.download.model().is_offered
+    monkeypatch.delenv("HF_HUB_OFFLINE")
+    hub.declined = True
+    assert not hub.download.model().is_offered
+    assert hub.site.requests == [], "nothing is downloaded by itself"
+
+
+@pytest.mark.usefixtures("model")
+async def test_a_cancelled_download_says_how_much_is_kept(hub: Hub) -> None:
+    hub.answers = [cut(_MODEL, 2_000_000, asyncio.Event())]
+    hub.download.start()
+    await until(lambda: hub.download.state.done > 1_000_000)
+    await hub.download.cancel()
+    model = hub.download.model()
+    assert model.status == "missing" and 1_000_000 < model.done < model.total == _TOTAL

@@ -12,6 +12,7 @@ from errand.cli.commands.conversations.search import hit_lines
 from errand.cli.commands.models import format_models, format_ready
 from errand.cli.commands.run import confirm_workspace, resolve_target
 from errand.cli.commands.tasks import task_lines
+from errand.cli.follow.memory_offer import offer_embedding_model
 from errand.cli.follow.typed_lines import ANSWER_HELP, TASK_HELP, TaskLines, completions, is_command
 from errand.cli.options import CommandOptions, Flag
 from errand.cli.output import CommandOutput
@@ -274,6 +275,7 @@ async def chat(options: ChatOptions, paths: Paths, output: CommandOutput) -> int
         first = await resolve_target(connection, params, options.target, options.task.workspace)
         await confirm_workspace(connection, first, output)
         await Chat(connection, prompt, first, thinking=not options.no_thinking).run()
+        await offer_embedding_model(connection, output)
     return 0
 
 

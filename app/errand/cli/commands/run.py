@@ -21,6 +21,7 @@ from errand.cli.command import Command
 from errand.cli.commands.servers import mcp_prompt
 from errand.cli.exit_codes import EXIT_CODES_TEXT
 from errand.cli.follow.follower import TaskFollower
+from errand.cli.follow.memory_offer import offer_embedding_model
 from errand.cli.lookup import find_conversation
 from errand.cli.options import Argument, Option
 from errand.cli.output import CommandOutput
@@ -101,7 +102,10 @@ async def run(options: RunOptions, paths: Paths, output: CommandOutput) -> int:
             return (await connection.call(TASK_START, start)).task
 
         advice = _NOBODY_TO_ASK if options.task.approve in (None, "ask", "edits") and not attended else ""
-        return await _follower(connection, output, options, advice).run_to_end(begin, is_new=True)
+        exit_code = await _follower(connection, output, options, advice).run_to_end(begin, is_new=True)
+        if attended:
+            await offer_embedding_model(connection, output)
+        return exit_code
 
 
 RUN = Command(RunOptions, run, epilog=EXIT_CODES_TEXT, json_help=FOLLOW_JSON_HELP)

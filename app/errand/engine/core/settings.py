@@ -278,6 +278,12 @@ class SettingValues(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             "Folder with all-MiniLM-L6-v2 in ONNX format. Empty: `embedding` in the data directory.",
         ),
     ] = ""
+    offer_embedding_model: Annotated[
+        bool,
+        _setting(
+            "Offer search by meaning", "Ask whether the embedding model may be downloaded. Nothing comes by itself."
+        ),
+    ] = True
     recall_tokens: Annotated[
         int,
         msgspec.Meta(ge=0, le=20_000),

@@ -25,7 +25,12 @@ IDLE_S = 60.0
 MODEL_NAME = "sentence-transformers/all-MiniLM-L6-v2"
 _PACKAGE = "fastembed"
 MODEL_FILES = ("model.onnx", "tokenizer.json", "tokenizer_config.json")
-MODEL_SOURCE = "https://huggingface.co/Qdrant/all-MiniLM-L6-v2-onnx"
+MODEL_REPOSITORY = "Qdrant/all-MiniLM-L6-v2-onnx"
+MODEL_SOURCE = f"https://huggingface.co/{MODEL_REPOSITORY}"
+NOT_INSTALLED = (
+    "The package fastembed is not installed. It comes with Errand on Linux (x86-64, ARM64) and macOS (Apple silicon) "
+    "with Python 3.11 to 3.14: install Errand again there."
+)
 _TIMEOUT_S = 60.0
 # The model reads 256 tokens, about 1,000 characters of English; text that no tokenizer would reach is not sent.
 _MAX_TEXT_LENGTH = 4_096
@@ -243,16 +248,13 @@ def _installed(folder: Path) -> Path:
     """Return the folder in which the package lies. Raises `ToolError` that says how to get what is missing."""
     spec = find_spec(_PACKAGE)
     if spec is None or spec.origin is None:
-        raise ToolError(
-            "Embedding needs the package fastembed, which is not installed. Install it into Errand's own Python: "
-            "pip install 'errand-desktop[memory]'",
-            "fastembed is not installed",
-        )
+        raise ToolError(NOT_INSTALLED, "fastembed is not installed")
     missing = [name for name in MODEL_FILES if not (folder / name).is_file()]
     if missing:
         raise ToolError(
-            f"There is no embedding model in {folder}: {', '.join(missing)} is missing. Download the files of "
-            f"{MODEL_SOURCE} into it, or set `embedding_folder` to where they are.",
+            f"There is no embedding model in {folder}: {', '.join(missing)} is missing. The person can download it: "
+            "errand memory download. Or set `embedding_folder` to where the files of "
+            f"{MODEL_SOURCE} are.",
             "no embedding model",
         )
     return Path(spec.origin).parents[1]

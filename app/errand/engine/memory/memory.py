@@ -20,7 +20,7 @@ from errand.engine.memory.embedding import DIMENSIONS, Embedder, is_installed
 from errand.engine.memory.index import WordIndex
 from errand.engine.memory.index_thread import IndexThread, IndexUnavailable
 from errand.engine.memory.indexer import Indexer
-from errand.engine.memory.model_download import ModelDownload
+from errand.engine.memory.model_download import ModelDownload, ModelState, hub_source
 from errand.engine.memory.passages import VECTORS_OF
 from errand.engine.memory.reader import MemoryReader
 from errand.engine.memory.rules import MemoryRules
@@ -32,6 +32,7 @@ from errand.engine.memory.vectors.server import ServerVectors
 from errand.engine.models.http_pool import HttpPool
 from errand.engine.storage.database import Database
 from errand.engine.storage.records import memory_log
+from errand.protocol.events import EmbeddingModelUpdate
 from errand.protocol.memory import MemoryPruneParams, MemoryStatsResult
 from errand.system.paths import Paths
 
@@ -76,7 +77,7 @@ class Memory:
         """Follow the record from now on, and catch up with what is in it."""
         self._background = background
         self._log.follow(self._indexer.follow)
-        self.download.subscribe(lambda state: self._filler.wake() if state.status == "ready" else None)
+        self.download.subscribe(self._on_model_changed)
         background.keep(self._indexer.run, "memory of words", _RESTART_S)
         background.keep(self._filler.run, "vectors of memory", _RESTART_S)
         background.keep(self._keep_pruning, "pruning of vectors", _PRUNE_EVERY_S)
@@ -112,7 +113,12 @@ class Memory:
         """Start the download for a person. Raises `InvalidParams` without the package that runs the model."""
         if not is_installed():
             raise InvalidParams(self.download.model().reason)
-        self.download.start(by_person=True)
+        self.download.start()
+
+    def decline_model(self) -> None:
+        """Never offer the model again; it can still be downloaded."""
+        self._settings.set("offer_embedding_model", False)
+        self._on_model_changed(self.download.state)
 
     async def rebuild(self, by: str) -> None:
         """Delete the indexes; they are made again in the background, and then the vectors, which belong to them."""
@@ -156,10 +162,12 @@ class Memory:
         self._filler.wake()
 
     def _has_model(self) -> bool:
-        """Return True if the model is there; start its download at the first use."""
-        if is_installed():
-            self.download.start()
-        return self.download.model().status == "ready"
+        return is_installed() and self.download.state.status == "ready"
+
+    def _on_model_changed(self, state: ModelState) -> None:
+        self._log.publish(EmbeddingModelUpdate(model=self.download.model()))
+        if state.status == "ready":
+            self._filler.wake()
 
     async def _keep_pruning(self) -> None:
         while True:
@@ -186,7 +194,13 @@ async def open_memory(
     pool = HttpPool(lambda: settings.values.ca_file)
     stack.push_async_callback(pool.close)
     vectors, problem = await _store_of_vectors(database, settings, paths, keys, pool)
-    download = ModelDownload(lambda: settings.values.embedding_folder, paths, pool)
+    download = ModelDownload(
+        lambda: settings.values.embedding_folder,
+        paths,
+        pool,
+        lambda: hub_source(settings.values.model_hub),
+        may_offer=lambda: settings.values.offer_embedding_model,
+    )
     memory = Memory(database, log, settings, paths, keys.redactor, Semantics(embedder, vectors), download, problem)
     stack.push_async_callback(memory.close)
     return memory

@@ -1,6 +1,7 @@
-"""Downloads the embedding model in the background: resumed, checked, and moved into place when it is complete.
+"""Downloads the embedding model when a person wants it: resumed, checked, and moved into place when it is complete.
 
-It writes only into the data directory. `Embedder` checks for the model when it is used.
+Nothing else starts it; the person is asked once, when a search had to do without the model. It writes only into the
+data directory. `Embedder` checks for the model when it is used.
 """
 
 import asyncio
@@ -11,24 +12,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+from urllib.parse import urlsplit
 
 import msgspec
 
 from errand.engine.download import Downloader, DownloadFailed, RemoteFile, received_bytes
-from errand.engine.memory.embedding import MODEL_FILES, MODEL_SOURCE, folder_of_model, is_installed
+from errand.engine.memory.embedding import MODEL_FILES, MODEL_REPOSITORY, NOT_INSTALLED, folder_of_model, is_installed
 from errand.engine.models.http_pool import HttpPool
 from errand.protocol.memory import EmbeddingModel
 from errand.system.paths import Paths
 
 _REVISION = "5f1b8cd78bc4fb444dd171e59b18f3a3af89a079"
-# After a failure, only a person can start it earlier.
-_RETRY_AFTER_S = 900.0
 _PROGRESS_S = 0.2
 _RESERVE_BYTES = 16 * 1024 * 1024
-_NOT_INSTALLED = (
-    "Memory finds words only: the package fastembed is not installed. Install it into Errand's own Python: "
-    "pip install 'errand-desktop[memory]'"
-)
 _TRUE = ("1", "on", "yes", "true")
 
 
@@ -63,29 +59,41 @@ class ModelState(msgspec.Struct, frozen=True):
 class ModelSource:
     """The address of the files, without the slash at the end, and time limits. The last file completes the model."""
 
-    url: str = f"{MODEL_SOURCE}/resolve/{_REVISION}"
+    url: str
     files: Sequence[ModelFile] = FILES
     silent_s: float = 30.0
     limit_s: float = 3_600.0
 
 
+def hub_source(hub: str) -> ModelSource:
+    """Return the place of the files on this hub: Hugging Face, or a mirror of it."""
+    return ModelSource(f"{hub.rstrip('/')}/{MODEL_REPOSITORY}/resolve/{_REVISION}")
+
+
 class ModelDownload:
-    """The download of the engine. `setting` returns the folder that a person set, empty for the data directory."""
+    """The download of the engine. `setting` returns the folder that a person set, empty for the data directory.
+
+    `may_offer` says whether the person may be asked.
+    """
 
     def __init__(
-        self, setting: Callable[[], str], paths: Paths, pool: HttpPool, source: ModelSource | None = None
+        self,
+        setting: Callable[[], str],
+        paths: Paths,
+        pool: HttpPool,
+        source: Callable[[], ModelSource],
+        may_offer: Callable[[], bool] = lambda: True,
     ) -> None:
         self._setting = setting
+        self._may_offer = may_offer
         self._paths = paths
-        self._source = source or ModelSource()
-        # Without pauses: an attempt that brings nothing is the last one until a person asks, or 15 minutes later.
-        self._downloader = Downloader(
-            lambda: pool, pauses_s=(), read_timeout_s=self._source.silent_s, reserve_bytes=_RESERVE_BYTES
-        )
+        self._pool = pool
+        self._current_source = source
+        self._source = source()
         self._part = paths.embedding.with_name(paths.embedding.name + ".part")
         self._arrived: dict[str, int] = {}
         self._reason = ""
-        self._failed_at = 0.0
+        self._is_missed = False
         self._task: asyncio.Task[None] | None = None
         self._listeners: list[Callable[[ModelState], None]] = []
         self._notified_at = 0.0
@@ -104,31 +112,42 @@ class ModelDownload:
         """Return the state for a person, with the folder. Without the package that runs the model there is none."""
         folder = str(folder_of_model(self._setting(), self._paths))
         if not is_installed():
-            return EmbeddingModel(status="missing", reason=_NOT_INSTALLED, folder=folder)
+            return EmbeddingModel(status="missing", reason=f"Memory finds words only: {NOT_INSTALLED}", folder=folder)
         state = self.state
         return EmbeddingModel(
-            status=state.status, done=state.done, total=state.total, reason=state.reason, folder=folder
+            status=state.status,
+            done=state.done if state.status == "downloading" else self._kept_bytes(),
+            total=sum(file.size for file in self._source.files),
+            reason=state.reason,
+            folder=folder,
+            hosts=(urlsplit(self._current_source().url).netloc.rpartition("@")[2],),
+            is_offered=self._is_missed and state.status == "missing" and self.may_be_offered,
         )
+
+    @property
+    def may_be_offered(self) -> bool:
+        """Return True if the model is missing, could be downloaded, and the person did not decline it."""
+        return self._may_offer() and is_installed() and self.state.status == "missing" and not self._obstacle()
+
+    def miss(self) -> None:
+        """Note that memory was searched without the model: now the person may be asked."""
+        self._is_missed = True
+        self._notify()
 
     def subscribe(self, listener: Callable[[ModelState], None]) -> Callable[[], None]:
         """Call `listener` when the state changes, and with the progress a few times a second."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
-    def start(self, by_person: bool = False) -> None:
-        """Download what is missing, unless it is there or under way.
-
-        Without `by_person` there is no new try for 15 minutes after a failure, since the machine may be offline; with
-        HF_HUB_OFFLINE in the environment there is none at all.
-        """
-        recently = bool(self._reason) and time.monotonic() - self._failed_at < _RETRY_AFTER_S
-        if self.state.status in ("ready", "downloading") or (recently and not by_person):
+    def start(self) -> None:
+        """Download what is missing, unless it is there or under way; only because a person asked for it."""
+        if self.state.status in ("ready", "downloading"):
             return
         self._reason = self._obstacle()
         if self._reason:
-            self._failed_at = time.monotonic()
             self._notify()
             return
+        self._source = self._current_source()
         self._arrived = {}
         self._task = asyncio.get_running_loop().create_task(self._run())
         self._task.add_done_callback(self._on_end)
@@ -140,6 +159,9 @@ class ModelDownload:
         if task is not None:
             task.cancel()
             await asyncio.wait([task])
+
+    def _kept_bytes(self) -> int:
+        return sum(_arrived_bytes(self._part / file.name) for file in self._source.files)
 
     def _obstacle(self) -> str:
         setting = self._setting()
@@ -167,7 +189,6 @@ class ModelDownload:
 
     def _on_end(self, _: "asyncio.Task[None]") -> None:
         self._task = None
-        self._failed_at = time.monotonic()
         self._notify()
 
     async def _download(self) -> None:
@@ -198,7 +219,11 @@ class ModelDownload:
             file.sha256,
             f"put the files of the model into {self._paths.embedding}",
         )
-        await self._downloader.fetch(remote, self._part / file.name, progress)
+        # Without pauses: an attempt that brings nothing is the last one until a person asks.
+        downloader = Downloader(
+            lambda: self._pool, pauses_s=(), read_timeout_s=self._source.silent_s, reserve_bytes=_RESERVE_BYTES
+        )
+        await downloader.fetch(remote, self._part / file.name, progress)
         self._arrived[file.name] = file.size
 
     def _put_in_place(self) -> None:

@@ -71,6 +71,7 @@ class MemoryReader:
             raise InvalidParams(f"limit: {params.limit}; from 1 to {_MAX_PAGE_ITEMS}.")
         question = read_question(params.text)
         remark = self._why_words_alone()
+        await self._note_if_missed(None)
         outcome = await self._search.find(
             question, params.limit + _SPARE, cancel, vector_filter(params.where, self._redact), by_meaning=not remark
         )
@@ -98,6 +99,7 @@ class MemoryReader:
         where = VectorFilter(not_conversations=without) if without else None
         by_meaning = not self._why_words_alone()
         try:
+            await self._note_if_missed(where)
             async with asyncio.timeout(2 * _PATIENCE_S):
                 outcome = await self._search.find(
                     question, _RECALLED + _SPARE, cancel, where, by_meaning=by_meaning, patience_s=_PATIENCE_S
@@ -145,6 +147,15 @@ class MemoryReader:
             return f"Only words were searched: the embedding model is downloaded ({share})."
         missing = "The embedding model is not downloaded yet: errand memory download"
         return f"Only words were searched. {model.reason or missing}"
+
+    async def _note_if_missed(self, where: VectorFilter | None) -> None:
+        """Note that there was something to find by its meaning, if the person may be asked about the model."""
+        if not self._download.may_be_offered:
+            return
+        condition, values = sql_condition(where)
+        query = f"{condition or 'true'} LIMIT 1"
+        if await self._index.read(lambda index: index.select(query, values)):
+            self._download.miss()
 
     async def _hits(
         self, outcome: SearchOutcome, question: Question, limit: int, skip: Callable[[MemoryItem], bool]

@@ -98,7 +98,7 @@ class VectorFiller:
             self._is_suspect = False
             await self.check()
         identity, entries = await self._index.run(partial(waiting_entries, _PASSAGES))
-        while entries and self._is_ready():  # which starts the download at the first use
+        while entries and self._is_ready():
             await self.check()
             self._embedder.throttled = self._is_busy()
             chosen = [indexed.entry for indexed in _first(entries)]

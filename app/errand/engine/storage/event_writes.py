@@ -24,6 +24,7 @@ from errand.protocol.events import (
     ChangeUpdate,
     ConversationDeleted,
     ConversationUpdate,
+    EmbeddingModelUpdate,
     EventRecord,
     FactRemoved,
     FactUpdate,
@@ -47,7 +48,7 @@ def event_writes(record: EventRecord, logged: LogRecord | None = None) -> tuple[
     row = events.save(record if logged is None else logged)
     if isinstance(record.event, ConversationDeleted):
         return (*removal.writes(record.event.conversation_id), row)
-    if isinstance(record.event, McpUpdate | LocalModelUpdate):
+    if isinstance(record.event, McpUpdate | LocalModelUpdate | EmbeddingModelUpdate):
         return (row,)
     if isinstance(record.event, BackgroundUpdate):
         return (row,)  # what runs ends with the engine

@@ -259,7 +259,7 @@ class MemoryStateStore(QObject):
         self.log_changed.emit()
 
     async def _download(self, wanted: bool) -> None:
-        await self._session.call(MEMORY_MODEL, MemoryModelParams(download=wanted))
+        await self._session.call(MEMORY_MODEL, MemoryModelParams(action="download" if wanted else "cancel"))
         await self._read_stats()
 
     async def _rebuild(self) -> None:

@@ -16,6 +16,7 @@ from errand.protocol.events import (
     ConversationDeleted,
     ConversationUpdate,
     Delta,
+    EmbeddingModelUpdate,
     Event,
     FactRemoved,
     FactUpdate,
@@ -34,6 +35,7 @@ from errand.window.stores.asks import AskStore, GrantStore
 from errand.window.stores.catalog import PersonalityStore, SandboxStore
 from errand.window.stores.conversation.store import ConversationStore
 from errand.window.stores.conversation_list import ConversationListStore
+from errand.window.stores.embedding_model import EmbeddingModelStore
 from errand.window.stores.facts import FactStore
 from errand.window.stores.local_models import LocalModelStore
 from errand.window.stores.session import EngineSession
@@ -58,6 +60,7 @@ class Stores:
     tools: ToolStore
     facts: FactStore
     local_models: LocalModelStore
+    embedding_model: EmbeddingModelStore
     _opened: list[ConversationStore] = field(default_factory=list[ConversationStore])
 
     def open(self, conversation_id: str | None, agent_id: str | None = None) -> ConversationStore:
@@ -103,6 +106,8 @@ class Stores:
                 self._apply_offer(event)
             case GrantUpdate():
                 self.grants.apply(event)
+            case EmbeddingModelUpdate():
+                self.embedding_model.apply(event)
             case FactUpdate() | FactRemoved():
                 self.facts.apply(event)
             case BackgroundUpdate(conversation_id=conversation_id, commands=commands):
@@ -197,6 +202,7 @@ def make_stores(connect: Callable[[], "Awaitable[Connection]"]) -> Stores:
         ToolStore(session),
         FactStore(session),
         LocalModelStore(session),
+        EmbeddingModelStore(session),
     )
     session.event_received.connect(stores.apply)
     session.delta_received.connect(stores.apply_delta)

@@ -1,6 +1,6 @@
 """A notice of one line, in a place of fixed height. Text and actions that do not fit are shown by a click."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from PySide6.QtCore import QPoint, QSize, Qt, Signal, SignalInstance
@@ -32,12 +32,17 @@ _MIN_TEXT_WIDTH_PX = 220
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """`actions` are the labels of buttons, the most useful first."""
+    """`actions` are the labels of buttons, the most useful first. With `is_progress` the text alone changes often."""
 
     text: str
     tone: BannerTone = "info"
     actions: tuple[str, ...] = ()
     is_dismissible: bool = False
+    is_progress: bool = False
+
+    def goes_on(self, previous: "Notice") -> bool:
+        """Return True if this is more progress of the same, which leaves the buttons and the focus as they are."""
+        return self.is_progress and replace(previous, text=self.text) == self
 
 
 class NoticeLineView(QWidget):
@@ -80,7 +85,11 @@ class NoticeLineView(QWidget):
         """Screen readers are told of a notice that is new."""
         if notice == self._notice:
             return
-        self._notice = notice
+        previous, self._notice = self._notice, notice
+        if notice.goes_on(previous):
+            self._text.set_text(notice.text)
+            self.setAccessibleName(notice.text)
+            return
         for details in self.findChildren(NoticeDetailsDialog):
             details.close()  # its actions are those of the notice before
         self._text.set_text(notice.text)

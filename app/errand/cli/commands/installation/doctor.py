@@ -4,7 +4,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
@@ -26,6 +26,7 @@ from errand.client.errors import CallError, ConnectionLost, LaunchError, NoEngin
 from errand.client.launch import connect, has_engine
 from errand.client.number_format import file_size
 from errand.client.shutdown import shut_down
+from errand.client.texts.embedding_model import download_text, offer_text
 from errand.client.texts.task_options import sandbox_text
 from errand.protocol.base import EmptyParams
 from errand.protocol.data import DATA_SUMMARY
@@ -36,6 +37,7 @@ from errand.protocol.engine import (
     EngineShutdownParams,
     EngineStatusResult,
 )
+from errand.protocol.memory import MEMORY_STATS, MemoryStatsParams
 from errand.protocol.settings import MODEL_LIST, ModelListParams
 from errand.system.paths import Paths
 from errand.text.translation import marked, tr, trn
@@ -133,10 +135,9 @@ def _python() -> Finding:
 def _packages() -> Finding:
     """Checks the packages that this distribution requires."""
     try:
-        declared = [line.split(";")[0] for line in requires("errand-desktop") or () if "extra ==" not in line]
+        names = _required_here(requires("errand-desktop") or ())
     except PackageNotFoundError:
         return Finding("bad", "packages", tr("Errand is not installed here"), tr("Run: make setup"))
-    names = [_name(line) for line in declared]
     missing = [name for name in names if not _is_installed(name)]
     if missing:
         return Finding(
@@ -151,9 +152,12 @@ def _packages() -> Finding:
     )
 
 
-def _name(requirement: str) -> str:
-    end = next((index for index, sign in enumerate(requirement) if sign in "[<>=!~ ("), len(requirement))
-    return requirement[:end]
+def _required_here(lines: Iterable[str]) -> list[str]:
+    """Return the names of the packages that are required on this system without extras."""
+    from packaging.requirements import Requirement
+
+    requirements = map(Requirement, lines)
+    return [item.name for item in requirements if item.marker is None or item.marker.evaluate({"extra": ""})]
 
 
 def _is_installed(name: str) -> bool:
@@ -221,7 +225,8 @@ async def _engine(paths: Paths) -> list[Finding]:
         status = await connection.call(ENGINE_STATUS, EmptyParams())
         records = await _records_on_server(connection) if server_url(paths) else []
         sandbox = [_sandbox_finding(status), _limits_finding()]
-        return [_engine_finding(status, was_running), *records, *sandbox, await _models(connection)]
+        answers = [await _models(connection), await _search_by_meaning(connection)]
+        return [_engine_finding(status, was_running), *records, *sandbox, *answers]
     except (CallError, ConnectionLost) as error:
         return [Finding("bad", "engine", str(error), tr("Its log is in {logs}.").format(logs=paths.logs))]
     finally:
@@ -298,6 +303,20 @@ async def _models(connection: Connection) -> Finding:
     return Finding(
         "good", "models", tr("default {default}").format(default=models.default), "\n".join(format_ready(models, PLAIN))
     )
+
+
+async def _search_by_meaning(connection: Connection) -> Finding:
+    model = (await connection.call(MEMORY_STATS, MemoryStatsParams())).model
+    match model.status:
+        case "ready":
+            return Finding("good", "memory", tr("searched by meaning and words"))
+        case "downloading":
+            return Finding("good", "memory", download_text(model))
+        case "missing" if model.reason:
+            return Finding("could_be_better", "memory", tr("searched by words alone"), model.reason)
+        case "missing" | "failed":
+            text = f"{tr('searched by words alone.')} {offer_text(model)}"
+            return Finding("good", "memory", text, model.reason or tr("To get it: errand memory download"))
 
 
 class EngineOptions(CommandOptions, frozen=True, kw_only=True):

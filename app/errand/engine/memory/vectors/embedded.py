@@ -290,8 +290,8 @@ async def _started(folder: Path) -> _Process:
         raise VectorsUnavailable("The index of vectors on this machine does not run on Windows. Use a Qdrant server.")
     if find_spec(_PACKAGE) is None:
         raise VectorsUnavailable(
-            "The index of vectors needs the package qdrant-edge-py, which is not installed. Install it into Errand's "
-            "own Python: pip install 'errand-desktop[vectors]'"
+            "The package qdrant-edge-py, which keeps the vectors, is not installed. It comes with Errand on Linux "
+            "(x86-64, ARM64) and macOS (Apple silicon) with Python 3.11 to 3.14: install Errand again there."
         )
     stderr: deque[bytes] = deque(maxlen=4)
     try:

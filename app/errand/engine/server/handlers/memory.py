@@ -85,10 +85,13 @@ async def rebuild(services: Services, session: ClientSession, params: MemoryRebu
 
 
 async def model(services: Services, session: ClientSession, params: MemoryModelParams) -> EmptyResult:
-    if params.download:
-        services.memory.download_model()
-    else:
-        await services.memory.download.cancel()
+    match params.action:
+        case "download":
+            services.memory.download_model()
+        case "cancel":
+            await services.memory.download.cancel()
+        case "decline":
+            services.memory.decline_model()
     return EmptyResult()
 
 

@@ -17,7 +17,7 @@ from errand.window.views.composer.status_line import StatusLineView
 from errand.window.widgets.banner import BannerTone
 from errand.window.widgets.notice_line import Notice, NoticeLineView
 
-NoticeKind = Literal["connection", "health", "message", "no_model", "interrupted", "tour"]
+NoticeKind = Literal["connection", "health", "message", "no_model", "interrupted", "tour", "memory"]
 """The most urgent first: one is shown at a time."""
 
 _CONNECT_DELAY_MS = 400

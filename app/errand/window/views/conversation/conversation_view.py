@@ -20,6 +20,7 @@ from errand.window.views.composer.notices import NoticeSlotView
 from errand.window.views.conversation.dialogs import ConversationDialogs
 from errand.window.views.conversation.find_bar_slot import FindBarSlot
 from errand.window.views.conversation.keys import EscapeKey, UnhandledKeys
+from errand.window.views.conversation.memory_notices import MemoryNotices
 from errand.window.views.conversation.navigation import AskNavigation, RowNavigation
 from errand.window.views.conversation.services import ViewServices
 from errand.window.views.conversation.side_panels import SidePanel, SidePanelsView
@@ -67,6 +68,7 @@ class ConversationView(QWidget):
         self.navigation = RowNavigation(store, self.transcript, self.notices)
         self.asks = AskNavigation(store, stores.asks, self.transcript, self.composer)
         self.task_notices = TaskNotices(store, models, self.input_panel)
+        MemoryNotices(store, stores.embedding_model, self.input_panel)
         self._stack = QStackedWidget()
         self._content = QWidget()
         self.panels = SidePanelsView(self._content, store, self.changes, stores.session, theme, clipboard.setText)

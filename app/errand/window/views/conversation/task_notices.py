@@ -100,8 +100,8 @@ class TaskNotices(QObject):
                 self.real_tour_requested.emit()
             case "tour":
                 self.folder_task_requested.emit()
-            case "connection" | "health" | "message":
-                pass  # the first is handled where it is made, the others have no buttons
+            case "connection" | "health" | "message" | "memory":
+                pass  # handled where they are made, or without buttons
 
     def _on_dismissed(self, kind: NoticeKind) -> None:
         self._knows_next_steps = self._knows_next_steps or kind == "tour"

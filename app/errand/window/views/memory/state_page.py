@@ -7,13 +7,14 @@ from PySide6.QtWidgets import QFileDialog, QVBoxLayout, QWidget
 
 from errand.client.number_format import file_size
 from errand.client.safe_text import escape_hidden_line, plain
+from errand.client.texts.embedding_model import download_text
 from errand.protocol.memory import EmbeddingModel, MemoryLogEntry, MemoryStatsResult
 from errand.text.translation import grouped, tr, trn
 from errand.window.stores.memory import LeftOutFolder, LeftOutStore, MemoryStateStore
 from errand.window.theme.style import push_button, set_style
 from errand.window.theme.theme import Theme
 from errand.window.views.memory.clean_up import CleanUpView
-from errand.window.views.memory.texts import download_text, left_out_text, log_line, model_text
+from errand.window.views.memory.texts import left_out_text, log_line, model_text
 from errand.window.widgets.boxes import at_left, fill, set_hbox, set_vbox
 from errand.window.widgets.containers import hairline, vertical_scroll_area
 from errand.window.widgets.forms.form import form

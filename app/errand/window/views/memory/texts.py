@@ -1,7 +1,8 @@
 """The sentences of memory's window."""
 
-from errand.client.number_format import file_size, moment_text
+from errand.client.number_format import moment_text
 from errand.client.safe_text import escape_hidden_line, plain
+from errand.client.texts.embedding_model import offer_text
 from errand.client.texts.forgetting import forgotten_text, remarks, removed_parts
 from errand.protocol.blocks import MemoryRole
 from errand.protocol.memory import (
@@ -83,15 +84,7 @@ def model_text(model: EmbeddingModel) -> str:
         case "failed":
             return f"{_FAILED} {reason}".strip()
         case "missing" | "downloading":
-            return reason or _MISSING
-
-
-def download_text(model: EmbeddingModel) -> str:
-    if not model.total:
-        return tr("Downloading the embedding model…")
-    return tr("Downloading the embedding model: {done} of {total}").format(
-        done=file_size(model.done), total=file_size(model.total)
-    )
+            return reason or (f"{_MISSING} {offer_text(model)}" if model.hosts else _MISSING)
 
 
 def left_out_text(folder: LeftOutFolder) -> str:

@@ -1,0 +1,21 @@
+"""The sentences about the embedding model, without which memory is searched by words alone."""
+
+from errand.client.number_format import file_size
+from errand.protocol.memory import EmbeddingModel
+from errand.text.translation import tr
+
+
+def offer_text(model: EmbeddingModel) -> str:
+    """Return what search by meaning needs, and from where."""
+    return tr("Search by meaning needs a {size} download from {hosts}.").format(
+        size=file_size(model.total - model.done), hosts=tr(" or ").join(model.hosts)
+    )
+
+
+def download_text(model: EmbeddingModel) -> str:
+    """Return how far the download is."""
+    if not model.total:
+        return tr("Downloading the embedding model…")
+    return tr("Downloading the embedding model: {done} of {total}").format(
+        done=file_size(model.done), total=file_size(model.total)
+    )
