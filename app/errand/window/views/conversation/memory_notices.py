@@ -22,6 +22,7 @@ class MemoryNotices(QObject):
         self._store = store
         self._models = models
         self._notices = input_panel.notices
+        self._composer = input_panel.composer
         store.taskUpdate.connect(self._show)
         store.loaded.connect(self._show)
         models.changed.connect(self._show)
@@ -57,6 +58,7 @@ class MemoryNotices(QObject):
         model = self._models.model
         if kind != "memory" or model is None:
             return
+        self._composer.setFocus()  # the button goes
         if model.status == "downloading":
             self._models.cancel()
         elif number == 0:

