@@ -13,8 +13,9 @@ from errand.text.notice_text import ended_text, process_text, short_exit_text
 _LAST_LINES = 3
 _MAX_LINE_LENGTH = 1_000
 _NO_NETWORK = (
-    "[this command had no network: nobody allowed it in this conversation. Tell the person: the option network (on the "
-    "command line: --network on) gives it to all commands; a command that they allow when asked has it by that]"
+    "[this command had no network, and none of its own options gives it one. Only the person can: for all commands by "
+    "the option network of Errand (errand run --network on), for one by allowing it when asked. Go on without, or tell "
+    "the person]"
 )
 _HTTP_ALONE = "[from the sandbox only HTTP and HTTPS lead out, through the proxy in HTTPS_PROXY: no SSH, no DNS]"
 _READ_ONLY = (
