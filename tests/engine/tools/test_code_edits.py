@@ -94,6 +94,41 @@ async def test_less_than_whole_lines_do_not_match_loosely(context: ToolContext, 
     assert file.read_text() == "a b\n"
 
 
+@pytest.mark.parametrize(
+    ("before", "old", "new", "after"),
+    [
+        ('a = 1\nprint("b", c)\n', "print('b', c)", "print('b', d)", 'a = 1\nprint("b", d)\n'),
+        ("print('b')\n", 'print("b")', 'print("c", "d")', "print('c', 'd')\n"),
+        ("x = \"it's\"\ny = 'a'\n", 'y = "a"', 'y = "b"', "x = \"it's\"\ny = 'b'\n"),
+    ],
+)
+async def test_a_patch_takes_the_quotes_of_the_file(
+    context: ToolContext, code: Tool, before: str, old: str, new: str, after: str
+) -> None:
+    file = put(context, "f", before)
+    result = await run(code, patch(old, new))
+    assert file.read_text() == after
+    assert "[matched ignoring the kind of quotes; line" in text_of(result)
+
+
+@pytest.mark.parametrize(
+    ("before", "old", "new"),
+    [
+        ('say("b")\n', "say('b')", 'say("it\'s")'),
+        ("say(\"b\", 'c')\n", "say('b', 'c')", "say('d', 'c')"),
+        ('say("b")\nsay("b")\n', "say('b')", "say('c')"),
+        ('say("b")\n', "say('b')", 'say("b")'),
+    ],
+    ids=["another quote in the new text", "one kind for two", "two places", "nothing to change"],
+)
+async def test_quotes_that_are_not_clear_are_not_guessed(
+    context: ToolContext, code: Tool, before: str, old: str, new: str
+) -> None:
+    file = put(context, "f", before)
+    await failure(code, patch(old, new))
+    assert file.read_text() == before
+
+
 async def test_edits_are_applied_in_order_in_one_write(context: ToolContext, code: Tool) -> None:
     file = put(context, "f", "one\n  two\nthree\nthree\n")
     edits: list[JsonValue] = [
@@ -142,7 +177,7 @@ async def test_a_preview_of_edits_too_large_to_compare_names_their_places(contex
 @pytest.mark.parametrize(
     ("before", "old", "hint"),
     [
-        ('a = 1\nprint("b")\n', "print('b')", "It is at line 2 but for its quotes: where the text to replace has"),
+        ('a\nsay("b")\nsay("b")\n', "say('b')", "It is at line 2 but for its quotes: where the text to replace has"),
         ("a = 1\nb = 2\n", "a = 1\\nb = 2", "It is at line 1 but for backslashes: give line ends, tabs and quotes as"),
         ('x\nsay("b")\n', 'say(\\"b\\")', "It is at line 2 but for backslashes"),
         ("name: one\nsize: 2\n", "size: 3", "The nearest place is line 2"),

@@ -5,6 +5,7 @@ import heapq
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import Literal
 
 from errand.engine.tools.code.line_ends import (
     Span,
@@ -16,7 +17,7 @@ from errand.engine.tools.code.line_ends import (
 )
 from errand.engine.tools.code.line_matcher import LineMatcher
 from errand.engine.tools.code.look_alikes import look_alike_hint, near_miss_hint, unusual_difference
-from errand.engine.tools.code.loose_match import loose_places, reindented
+from errand.engine.tools.code.loose_match import loose_places, quoted_as_in_file, reindented
 from errand.engine.tools.results import ToolError
 from errand.protocol.blocks import EditedLines, FileEdit
 
@@ -56,20 +57,21 @@ def close_matches(searched: str, texts: Sequence[str], most: int) -> list[int]:
 class Replacement:
     """`text` is the whole new text, in which `new` stands for `old` as they were used.
 
-    `lines` is set if the place was found ignoring white space: its first and last line.
+    `lines` is set if the place was found ignoring white space, or the kind of quotes: its first and last line.
     """
 
     text: str
     old: str
     new: str
     lines: tuple[int, int] | None = None
+    ignoring: Literal["white space", "the kind of quotes"] = "white space"
 
     @property
     def note(self) -> str:
         if self.lines is None:
             return ""
         first, last = self.lines
-        return f"matched ignoring white space; {f'lines {first}–{last}' if last > first else f'line {first}'}"
+        return f"matched ignoring {self.ignoring}; {f'lines {first}–{last}' if last > first else f'line {first}'}"
 
 
 def replace_text(text: str, old: str, new: str, replace_all: bool, name: str) -> Replacement:
@@ -106,6 +108,8 @@ def replace_text(text: str, old: str, new: str, replace_all: bool, name: str) ->
 
 def _replace_loosely(text: str, old: str, new: str, name: str) -> Replacement:
     matches = loose_places(text, old)
+    if not matches and (quoted := quoted_as_in_file(text, old, new)) is not None:
+        return _replace_quoted(text, old, *quoted)
     if not matches:
         hint = look_alike_hint(text, old) or near_miss_hint(text, old) or _position_hint(text, old)
         raise ToolError(f"The text to replace was not found in {name}. {hint}", "text to replace not found")
@@ -129,6 +133,19 @@ def _replace_loosely(text: str, old: str, new: str, name: str) -> Replacement:
         raise ToolError(f"{name} would get too large; at most {_MAX_RESULT_LENGTH:,} characters are written here.")
     new_text = text[: only_match.start] + own + text[only_match.end :]
     return Replacement(new_text, only_match.text, own, (only_match.first, only_match.last))
+
+
+def _replace_quoted(text: str, old: str, start: int, new: str) -> Replacement:
+    """Replace the text at `start`, which has other quotes than `old`. `new` has those of the file."""
+    own = text[start : start + len(old)]
+    if own == new:
+        raise ToolError(
+            "The new text differs from the text to replace in its quotes only, and the file has those of the new text.",
+            "nothing to change",
+        )
+    first = text.count("\n", 0, start) + 1
+    lines = (first, first + own.removesuffix("\n").count("\n"))
+    return Replacement(f"{text[:start]}{new}{text[start + len(own) :]}", own, new, lines, "the kind of quotes")
 
 
 def places(text: str, old: str) -> str:

@@ -1,4 +1,6 @@
-"""Finds lines that differ from wanted ones in white space only, and indents their replacement as the file is."""
+"""Finds text that differs from the wanted one in white space or in the kind of its quotes only, and adapts what
+replaces it: indented as the file is, with the quotes of the file.
+"""
 
 import re
 from collections import Counter, defaultdict
@@ -13,6 +15,8 @@ _MAX_TEXT_LENGTH = 5_000_000
 _TAB_WIDTH = 4
 
 _INDENT = re.compile(r"[ \t]*")
+_QUOTES = "\"'`"
+_ONE_QUOTE = str.maketrans(dict.fromkeys(_QUOTES, "'"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,24 @@ def reindented(new: str, old: str, file_text: str) -> str:
         lines[block.b : block.b + block.size] = file_lines[block.a : block.a + block.size]
     ends = file_text.endswith("\n") and bool(after)
     return "\n".join(lines) + ("\n" if ends else "")
+
+
+def quoted_as_in_file(text: str, old: str, new: str) -> tuple[int, str] | None:
+    """Return where the only text is that equals `old` but for the kind of its quotes, and `new` with those of the file.
+
+    None if there is no such place or are several, or if a kind of quote would become two kinds or another that is in
+    `new` already.
+    """
+    if len(text) + len(old) > _MAX_TEXT_LENGTH or not any(quote in old for quote in _QUOTES):
+        return None
+    folded, folded_old = text.translate(_ONE_QUOTE), old.translate(_ONE_QUOTE)
+    start = folded.find(folded_old)
+    if start < 0 or folded.find(folded_old, start + 1) >= 0:
+        return None
+    pairs = {(quote, own) for quote, own in zip(old, text[start : start + len(old)], strict=True) if quote in _QUOTES}
+    own_quotes = dict(pairs)
+    is_ambiguous = len(own_quotes) < len(pairs) or any(quote in new and quote not in own_quotes for quote in _QUOTES)
+    return None if is_ambiguous else (start, new.translate(str.maketrans(own_quotes)))
 
 
 class _Indents:
