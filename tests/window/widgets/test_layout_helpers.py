@@ -1,13 +1,13 @@
 """Rows and columns, forms, and questions inside a page."""
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QSize, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QFrame, QListWidget, QPushButton, QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
 from errand.window.theme.style import push_button
 from errand.window.theme.theme import Theme
-from errand.window.widgets.boxes import STRETCH, at_left, centred, fill, hbox, set_vbox
+from errand.window.widgets.boxes import STRETCH, at_left, centred, fill, hbox, set_at_top, set_vbox, vbox, widget_of
 from errand.window.widgets.forms.confirmation import ConfirmationView
 from errand.window.widgets.forms.form import form, line_edit
 from errand.window.widgets.labels import TextLabel
@@ -46,6 +46,21 @@ def test_aligned_parts_keep_their_preferred_width(qtbot: QtBot) -> None:
     _shown(qtbot, window)
     assert (left.x(), left.width()) == (0, left.sizeHint().width())
     assert abs(middle.geometry().center().x() - 200) <= 1
+
+
+class _WideView(QWidget):
+    """A widget with which a column prefers a width at which no text wraps."""
+
+    def sizeHint(self) -> QSize:
+        return QSize(5_000, 10)
+
+
+def test_rows_at_the_top_have_the_height_of_a_text_that_wraps(qtbot: QtBot, theme: Theme) -> None:
+    window, text, wide = QWidget(), TextLabel(theme, "word " * 100, wrap=True), _WideView()
+    set_at_top(window, vbox(widget_of(vbox(text, wide))))
+    _shown(qtbot, window)
+    assert text.y() == 0
+    assert text.height() == text.heightForWidth(text.width()) > theme.tokens.size_base * 3
 
 
 def test_a_form_has_a_label_beside_each_field(theme: Theme, qtbot: QtBot) -> None:

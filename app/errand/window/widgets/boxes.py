@@ -82,6 +82,15 @@ def set_vbox(widget: QWidget, *parts: BoxItem, spacing: int = _UNSET, margins: M
     widget.setLayout(vbox(*parts, spacing=spacing, margins=margins))
 
 
+def set_at_top(widget: QWidget, rows: QLayout, *, margins: Margins = _NO_MARGINS) -> None:
+    """Lay out a widget as rows with the free space below them.
+
+    Rows whose layout is aligned at the top would be cut: Qt gives such a layout the height of its size hint, even if
+    a text in it wraps and needs more.
+    """
+    set_vbox(widget, rows, STRETCH, spacing=0, margins=margins)
+
+
 def widget_of(layout: QLayout) -> QWidget:
     """Return a new widget with this layout, which can be hidden as a whole."""
     widget = QWidget()

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from functools import partial
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QWidget
 
 from errand.client.safe_text import escape_hidden
@@ -14,7 +14,7 @@ from errand.window.theme.style import push_button, set_style
 from errand.window.theme.theme import Theme
 from errand.window.views.memory.fact_form import FactFormView
 from errand.window.views.memory.texts import origin_text
-from errand.window.widgets.boxes import at_left, fill, set_vbox, vbox
+from errand.window.widgets.boxes import at_left, fill, set_at_top, set_vbox, vbox
 from errand.window.widgets.containers import vertical_scroll_area
 from errand.window.widgets.empty_state import EmptyStateView
 from errand.window.widgets.labels import TextLabel
@@ -107,9 +107,8 @@ class FactsPageView(QWidget):
         inside = QWidget()
         set_style(inside, "look", "page")
         parts = (part for section in self._sections for part in section)
-        rows = vbox(self._empty, *parts, spacing=tokens.space_normal, margins=(0, 0, tokens.space_close, 0))
-        rows.setAlignment(Qt.AlignmentFlag.AlignTop)
-        inside.setLayout(rows)
+        rows = vbox(self._empty, *parts, spacing=tokens.space_normal)
+        set_at_top(inside, rows, margins=(0, 0, tokens.space_close, 0))
         for view in (self._empty, *(heading for heading, _ in self._sections)):
             view.hide()
         set_vbox(

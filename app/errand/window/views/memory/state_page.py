@@ -2,8 +2,8 @@
 
 from functools import partial
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QFileDialog, QVBoxLayout, QWidget
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QFileDialog, QWidget
 
 from errand.client.number_format import file_size
 from errand.client.safe_text import escape_hidden_line, plain
@@ -15,7 +15,7 @@ from errand.window.theme.style import push_button, set_style
 from errand.window.theme.theme import Theme
 from errand.window.views.memory.clean_up import CleanUpView
 from errand.window.views.memory.texts import left_out_text, log_line, model_text
-from errand.window.widgets.boxes import at_left, fill, set_hbox, set_vbox
+from errand.window.widgets.boxes import at_left, fill, set_at_top, set_hbox, set_vbox, vbox
 from errand.window.widgets.containers import hairline, vertical_scroll_area
 from errand.window.widgets.forms.form import form
 from errand.window.widgets.labels import TextLabel
@@ -227,10 +227,8 @@ class StatePageView(QWidget):
     def _lay_out(self) -> None:
         tokens = self._theme.tokens
         set_style(self._inside, "look", "page")
-        column = QVBoxLayout(self._inside)
-        column.setContentsMargins(0, 0, tokens.space_close, 0)
-        column.setSpacing(tokens.space_close)
-        column.setAlignment(Qt.AlignmentFlag.AlignTop)
+        column = vbox(spacing=tokens.space_close)
+        set_at_top(self._inside, column, margins=(0, 0, tokens.space_close, 0))
         sections: tuple[tuple[str, str, QWidget], ...] = (
             (tr("Contents"), "", self.numbers),
             (tr("Search by meaning"), "", self.model),

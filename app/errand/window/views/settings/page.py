@@ -3,14 +3,14 @@
 from collections.abc import Callable, Coroutine
 from typing import Protocol, TypeVar
 
-from PySide6.QtCore import Qt, QTimer, SignalInstance
+from PySide6.QtCore import QTimer, SignalInstance
 from PySide6.QtWidgets import QPushButton, QVBoxLayout, QWidget
 
 from errand.protocol.base import Method, Wire
 from errand.window.theme.style import set_style
 from errand.window.theme.theme import Theme
 from errand.window.widgets.banner import BannerView
-from errand.window.widgets.boxes import fill, set_vbox
+from errand.window.widgets.boxes import fill, set_at_top, set_vbox, vbox
 from errand.window.widgets.containers import hairline, vertical_scroll_area
 from errand.window.widgets.labels import TextLabel
 
@@ -33,10 +33,10 @@ class SettingsPageView(QWidget):
         self.top.addWidget(TextLabel(theme, text, tone="muted", wrap=True))
         inside = QWidget()
         set_style(inside, "look", "page")
-        self.rows = QVBoxLayout(inside)
-        self.rows.setSpacing(tokens.space_normal)
-        self.rows.setContentsMargins(tokens.space_far, tokens.space_tight, tokens.space_far, tokens.space_far)
-        self.rows.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self.rows = vbox(spacing=tokens.space_normal)
+        set_at_top(
+            inside, self.rows, margins=(tokens.space_far, tokens.space_tight, tokens.space_far, tokens.space_far)
+        )
         self._scroll = vertical_scroll_area(inside)
         set_vbox(self, self.top, fill(self._scroll), self.banner, spacing=0)
 
