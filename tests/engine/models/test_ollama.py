@@ -80,6 +80,16 @@ async def test_requests_ask_for_a_window(loaded: int | None, parameters: str, as
     assert (message.usage.input_tokens, message.usage.output_tokens) == (100, 20)
 
 
+async def test_a_model_is_known_by_its_name_without_the_default_tag(tmp_path: Path) -> None:
+    async with opened(tmp_path, Reply(text="Hello.")) as (models, server):
+        await final(models.open("ollama/m"), request_for("ollama/m"))
+        status = models.servers.known_status("ollama/m")
+        assert models.context_tokens("ollama/m") == 16_384
+    assert status is not None and status.find("m") == status.find("m:latest") is not None
+    (request,) = server.requests
+    assert (request.path, request.body["model"], request.body["options"]) == ("/api/chat", "m", {"num_ctx": 16_384})
+
+
 async def test_calls_of_one_reply_are_told_apart_and_have_their_arguments(tmp_path: Path) -> None:
     calls = (Call("shell", {"command": "ls"}), Call("shell", {"command": "pwd", "list": [1, {"a": None}]}))
     async with opened(tmp_path, Reply(thinking="Look.", text="Now.", calls=calls)) as (models, _):

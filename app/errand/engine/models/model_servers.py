@@ -81,9 +81,8 @@ class ModelServers:
         status = await self._statuses.ask(self._factory.connections, address, max_age_s, wanted)
         if status is not None:
             prices = _FREE if status.kind != "other" and is_local_address(base) else _UNKNOWN
-            model_facts.register_served(
-                {f"{provider.name}/{model.name}": model.facts(prices) for model in status.models}, base
-            )
+            facts = {f"{provider.name}/{name}": model.facts(prices) for model in status.models for name in model.names}
+            model_facts.register_served(facts, base)
         return status
 
     async def load(self, model_id: str, api_base: str | None) -> None:

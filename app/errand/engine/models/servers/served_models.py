@@ -24,6 +24,7 @@ LARGER_WINDOW: Mapping[ServerKind, str] = {
 }
 # These leave out what is too long for the window, where others refuse the request.
 CUTTING_SERVERS: frozenset[ServerKind] = frozenset({"ollama"})
+_DEFAULT_TAG = ":latest"
 _TITLES: Mapping[ServerKind, str] = {
     "llama_cpp": "llama.cpp",
     "ollama": "Ollama",
@@ -67,6 +68,12 @@ class ServedModel:
         """The ways of constrained decoding that the server offers; empty for none, or if that is not known."""
         return _CONSTRAINTS[self.server]
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names by which requests reach the model: Ollama reads one without a tag as `:latest`."""
+        short_name = self.name.removesuffix(_DEFAULT_TAG) if self.server == "ollama" else self.name
+        return (self.name,) if short_name == self.name else (self.name, short_name)
+
     def facts(self, prices: Prices) -> ModelFacts:
         """Return this as facts of the model, with the prices of its requests."""
         facts = parse_facts(self.context_tokens, None, None, self.calls_tools, self.sees, None)
@@ -86,7 +93,7 @@ class ServerStatus:
     is_described: bool = True
 
     def find(self, name: str) -> ServedModel | None:
-        return next((model for model in self.models if model.name == name), None)
+        return next((model for model in self.models if name in model.names), None)
 
     @property
     def only_model(self) -> ServedModel | None:

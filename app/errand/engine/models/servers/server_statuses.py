@@ -153,7 +153,8 @@ class _Inquiry:
                 return listed
 
     async def _with_ollama(self, rows: list[JsonObject], listed: tuple[ServedModel, ...]) -> tuple[ServedModel, ...]:
-        described = [row for number, row in enumerate(rows) if number < _MAX_DESCRIBED or row["id"] == self._wanted]
+        requested = {model.name for model in listed if self._wanted in model.names}
+        described = [row for number, row in enumerate(rows) if number < _MAX_DESCRIBED or row["id"] in requested]
         running, *answers = await asyncio.gather(self._details("/api/ps"), *(self._show(row) for row in described))
         details = {row["id"]: answer for row, answer in zip(described, answers, strict=True)}
         is_asked = self._address.kind == "ollama"
