@@ -49,8 +49,18 @@ def test_it_is_forgotten_if_the_server_states_another_window_or_is_another(
     assert window() is None
 
 
-def test_an_unreadable_file_is_like_none(file: Path) -> None:
-    file.write_text("{")
+@pytest.mark.parametrize(
+    "content",
+    [
+        "{",
+        '{"llama_cpp/qwen": {"tokens": 4096, "address": "", "at": "2099-01-01T00:00:00"}}',
+        '{"llama_cpp/qwen": {"tokens": 0, "address": "", "at": "2099-01-01T00:00:00Z"}}',
+        '{"llama_cpp/qwen": {"other": ' + "[" * 100_000 + "]" * 100_000 + "}}",
+    ],
+    ids=["cut", "time without a zone", "no window", "deeply nested"],
+)
+def test_an_unreadable_file_is_like_none(content: str, file: Path) -> None:
+    file.write_text(content)
     model_facts.forget_servers(file)
     assert window() is None
     model_facts.register_window(MODEL, 4_096, ADDRESS)

@@ -4,6 +4,7 @@ import logging
 import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
@@ -20,9 +21,9 @@ _MAX_BYTES = 1024 * 1024
 class LearnedWindow(msgspec.Struct, frozen=True):
     """`stated_tokens` is the window that the server stated when it refused the request, None if it stated none."""
 
-    tokens: int
+    tokens: Annotated[int, msgspec.Meta(gt=0)]
     address: str
-    at: datetime
+    at: Annotated[datetime, msgspec.Meta(tz=True)]
     stated_tokens: int | None = None
 
 
@@ -70,7 +71,7 @@ def _read(file: Path | None) -> dict[str, LearnedWindow]:
         return {}
     try:
         windows = msgspec.json.decode(read_regular(file, _MAX_BYTES), type=dict[str, LearnedWindow])
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     oldest = datetime.now(UTC) - _VALID_FOR
-    return {model_id: window for model_id, window in windows.items() if window.at > oldest and window.tokens > 0}
+    return {model_id: window for model_id, window in windows.items() if window.at > oldest}
