@@ -1,5 +1,6 @@
 """Files and commands that the last words of a task name, and no call of it."""
 
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 
 from errand.engine.agent.loop.events import MessageEnd
 from errand.engine.agent.run.replies.untouched_names import CallNames
+from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.messages import (
     AssistantMessage,
     ContextText,
@@ -18,6 +20,7 @@ from errand.engine.core.messages import (
     UserMessage,
     user_text,
 )
+from errand.engine.models.base import ModelRequest
 from errand.protocol.base import JsonObject
 
 
@@ -48,6 +51,9 @@ async def untouched(
         ("Listed the folder: notes.txt is there, Notes.TXT too.", ()),
         ("I sorted with list.sort, see os.path, e.g. in Node.js 2.0 at https://example.org/page.html.", ()),
         ("Mail ines@example.de about version 1.2.md5 and self.value.", ()),
+        ("Alles fertig, d.h. die Tests laufen (i.d.R. schnell), also in Washington D.C. and on www.example.pl.", ()),
+        ("Removed each console.log() of the next.js page.", ()),
+        ("The log is /tmp/run.log.", ()),
         ("Nothing was left to do.", ()),
     ],
 )
@@ -83,6 +89,34 @@ async def test_a_file_that_has_changed_on_disk_is_touched(tmp_path: Path) -> Non
     assert await untouched(tmp_path, "I wrote out_1.csv and out_2.csv.", *messages) == ("out_2.csv",)
 
 
+async def test_a_file_that_was_moved_or_unpacked_is_touched_though_its_content_is_old(tmp_path: Path) -> None:
+    unpacked = tmp_path / "data.csv"
+    unpacked.write_text("1\n")
+    os.utime(unpacked, (0, 0))
+    assert await untouched(tmp_path, "I unpacked data.csv.", user_text("go"), call(command="unzip a.zip")) == ()
+
+
+async def test_a_new_file_is_looked_for_in_the_folders_below_and_at_its_own_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace, home = tmp_path / "work", tmp_path / "home"
+    monkeypatch.setenv("HOME", str(home))
+    for file in (workspace / "out" / "en" / "data.csv", home / "notes.md"):
+        file.parent.mkdir(parents=True)
+        file.write_text("1\n")
+    claim = f"I wrote data.csv, en/data.csv, ~/notes.md, {home}/notes.md, de/data.csv and /notes.md."
+    names = await untouched(workspace, claim, user_text("go"), call(command="python3 make.py"))
+    assert names == ("de/data.csv", "/notes.md")
+
+
+async def test_files_that_the_instructions_name_are_known_unless_people_name_them(tmp_path: Path) -> None:
+    claim, names = "I ran the tests as AGENTS.md says.", CallNames((), 0)
+    await names.before_request(ModelRequest("m", "Instructions from AGENTS.md: run the tests.", ()), CancelSignal())
+    assert await names.untouched(claim, tmp_path, datetime.now(UTC), is_declared=True) == ()
+    await names.on_event(MessageEnd(user_text("Update AGENTS.md.")))
+    assert await names.untouched(claim, tmp_path, datetime.now(UTC), is_declared=True) == ("AGENTS.md",)
+
+
 async def test_files_of_earlier_tasks_count_unless_people_name_them_again(tmp_path: Path) -> None:
     history = (user_text("Fix a.py."), call(path="a.py"), result("fixed"), AssistantMessage((Text("Fixed."),)))
     work = (call(command="ls"), result("x"))
@@ -98,6 +132,11 @@ async def test_commands_count_if_people_named_their_program(tmp_path: Path) -> N
     assert await untouched(tmp_path, claim, asked, *work, is_declared=False) == ("pytest -q",)
     ran = (call(command=".venv/bin/python -m pytest -x"), result("1 passed"))
     assert await untouched(tmp_path, claim, asked, *ran) == ()
+
+
+async def test_a_tool_that_is_a_program_counts_as_run(tmp_path: Path) -> None:
+    ran = AssistantMessage((ToolCall("1", "python", {"code": "print(1)"}),), "tool_use")
+    assert await untouched(tmp_path, "`python` printed 1.", user_text("Use python to print 1."), ran) == ()
 
 
 async def test_an_attached_picture_is_seen_without_a_call(tmp_path: Path) -> None:

@@ -1,13 +1,16 @@
 """Finds files and commands that the last words of a task name, and that none of its calls did (decision 83)."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from datetime import datetime
 from fnmatch import fnmatchcase
+from itertools import islice
 from pathlib import Path
 
 from errand.engine.agent.loop.events import AgentEvent, MessageEnd
 from errand.engine.agent.loop.features import Feature
+from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.errors import FolderNotAnswering
 from errand.engine.core.messages import (
     AssistantMessage,
@@ -20,6 +23,8 @@ from errand.engine.core.messages import (
     UserMessage,
 )
 from errand.engine.core.workspace_threads import in_workspace
+from errand.engine.models.base import ModelRequest
+from errand.engine.tools.files.file_walk import TooLong, walk
 from errand.engine.tools.registry import CONTROL_NAMES
 from errand.protocol.base import JsonValue
 
@@ -31,6 +36,9 @@ _MAX_PATTERNS = 100
 _MAX_CLAIM_CHARACTERS = 20_000
 _MAX_PATH_LENGTH = 200
 _CHECK_S = 2.0
+_MAX_WALKED_ENTRIES = 5_000
+# The sandbox has one of its own, which cannot be looked into.
+_TEMPORARY = "/tmp/"
 
 _PICTURE_ENDINGS = "png jpg jpeg gif webp bmp svg"
 # Endings that are a file's in a sentence as well; a name with another one may be code ("list.sort") or a site.
@@ -39,15 +47,20 @@ _OTHER_ENDINGS = (
     "ts tsx jsx sh bash ps1 bat rs go java kt c h cpp hpp cs rb php pl lua swift r tex pdf doc docx xls xlsx ppt pptx "
     "odt ods zip tar gz tgz lock patch diff"
 )
+_LIBRARY_NAMES = "alpine.js chart.js d3.js ember.js express.js next.js node.js nuxt.js p5.js react.js three.js vue.js"
 _PROGRAM_NAMES = (
     "pytest python python3 node npm npx yarn pnpm pip uv make cmake cargo go git docker ruff mypy pyright tox mvn "
     "gradle dotnet ruby bundle rake php composer java javac gcc bash sh curl wget"
 )
 _PICTURES = frozenset(_PICTURE_ENDINGS.split())
 _ENDINGS = _PICTURES | frozenset(_OTHER_ENDINGS.split())
+_LIBRARIES = frozenset(_LIBRARY_NAMES.split())
 _PROGRAMS = frozenset(_PROGRAM_NAMES.split())
-_ADDRESS = re.compile(r"\w+://\S+|\S+@\S+")
-_FILE = re.compile(r"(?<![\w.@-])(?:[\w.~-]{1,255}/){0,40}([\w-][\w.-]{0,200}\.([A-Za-z][A-Za-z0-9]{0,7}))(?![\w/])")
+_ADDRESS = re.compile(r"\w+://\S+|\S+@\S+|\b(?:www\.|localhost[:/])\S+|\b[\w.-]{1,200}\.(?:com|org|net|io|dev)/\S+")
+# Not before a parenthesis: that is a function of a module.
+_FILE = re.compile(r"(?<![\w.@-])/?(?:[\w.~-]{1,255}/){0,40}([\w-][\w.-]{0,200}\.([A-Za-z][A-Za-z0-9]{0,7}))(?![\w/(])")
+# Such as "i.e", "d.h" and "D.C".
+_ABBREVIATION = re.compile(r"(?:\w\.)+\w")
 # The same without its folders, and with any ending: for texts that are long.
 _NAME = re.compile(r"(?<![\w.-])[\w-][\w.-]{0,200}\.[A-Za-z][A-Za-z0-9]{0,7}(?!\w)")
 _PATTERN = re.compile(r"[\w.*?\[\]-]{0,100}[*?][\w.*?\[\]-]{0,100}")
@@ -76,6 +89,7 @@ class CallNames(Feature):
         self._requested: set[str] = set()
         self._requested_programs: set[str] = set()
         self._is_complete = True
+        self._system_prompt = ""
         for message in history[begins_at:]:
             self._read(message)
 
@@ -85,6 +99,13 @@ class CallNames(Feature):
                 self._read(message)
             case _:
                 pass
+
+    async def before_request(self, request: ModelRequest, cancel: CancelSignal) -> ModelRequest:
+        """Read the names in the instructions: the model knows those files without a call."""
+        if request.system_prompt != self._system_prompt:
+            self._system_prompt = request.system_prompt
+            self._earlier |= set(_names(request.system_prompt))
+        return request
 
     async def untouched(self, claim: str, workspace: Path, since: datetime, *, is_declared: bool) -> tuple[str, ...]:
         """Return the names in a claim that no call backs, at most `MAX_UNTOUCHED_NAMES`.
@@ -131,6 +152,7 @@ class CallNames(Feature):
     def _read_call(self, call: ToolCall) -> None:
         if call.name in CONTROL_NAMES:  # the claim itself, for instance
             return
+        self._programs |= _PROGRAMS & {call.name}
         for text in (*_strings(call.arguments), call.invalid or ""):
             if self._read_touched(text):
                 self._programs |= _PROGRAMS.intersection(_PROGRAM.findall(text))
@@ -155,8 +177,9 @@ def _files(text: str) -> Iterator[tuple[str, str]]:
     """Yield the files that a text names: the path as it stands there, and the name for comparisons."""
     for match in _FILE.finditer(_ADDRESS.sub(" ", text)):
         name, ending = match[1], match[2]
-        is_library = ending == "js" and name[:1].isupper()  # Node.js
-        if ending.lower() in _ENDINGS and not is_library and len(match[0]) <= _MAX_PATH_LENGTH:
+        is_library = ending == "js" and (name[:1].isupper() or name in _LIBRARIES)
+        is_file = ending.lower() in _ENDINGS and not is_library and not _ABBREVIATION.fullmatch(name)
+        if is_file and len(match[0]) <= _MAX_PATH_LENGTH:
             yield match[0], name.lower()
 
 
@@ -201,9 +224,11 @@ def _strings(value: JsonValue) -> Iterable[str]:
             return
 
 
-async def _unchanged_since(paths: Collection[str], workspace: Path, since: datetime) -> tuple[str, ...]:
-    def look() -> tuple[str, ...]:
-        return tuple(path for path in paths if not _has_changed(workspace / path, since))
+async def _unchanged_since(paths: Sequence[str], workspace: Path, since: datetime) -> Sequence[str]:
+    def look() -> Sequence[str]:
+        seen = (path for path in paths if not path.startswith(_TEMPORARY))
+        unchanged = [path for path in seen if not _has_changed(_in(workspace, path), since)]
+        return _not_below(workspace, unchanged, since) if unchanged else ()
 
     try:
         return await in_workspace(workspace, look, _CHECK_S)
@@ -211,8 +236,29 @@ async def _unchanged_since(paths: Collection[str], workspace: Path, since: datet
         return ()
 
 
-def _has_changed(file: Path, since: datetime) -> bool:
+def _in(workspace: Path, path: str) -> Path:
     try:
-        return file.expanduser().lstat().st_mtime >= since.timestamp() - 1
-    except (OSError, ValueError, RuntimeError):
+        return workspace / Path(path).expanduser()
+    except RuntimeError:  # there is no such user
+        return workspace / path
+
+
+def _not_below(workspace: Path, paths: Sequence[str], since: datetime) -> Sequence[str]:
+    """Return the paths that no changed file in a folder below has at its end: commands run in folders, too."""
+    left = list(paths)
+    with suppress(TooLong):
+        for inner, _ in islice(walk(workspace, lambda: False), _MAX_WALKED_ENTRIES):
+            inner_path = f"/{Path(inner).as_posix()}"
+            ends = [path for path in left if inner_path.endswith(f"/{path.removeprefix('./')}")]
+            if ends and _has_changed(workspace / inner, since):
+                left = [path for path in left if path not in ends]
+    return left
+
+
+def _has_changed(file: Path, since: datetime) -> bool:
+    """Return whether a file was written, moved or unpacked since then; the latter two keep the time of its content."""
+    try:
+        status = file.lstat()
+    except (OSError, ValueError):
         return False
+    return max(status.st_mtime, status.st_ctime) >= since.timestamp() - 1
