@@ -10,7 +10,8 @@ import msgspec
 import pytest
 
 from errand.cli.table import TABLE
-from errand.engine.core.settings import Settings, SettingValues
+from errand.engine.core.setting_values import SettingValues
+from errand.engine.core.settings import Settings
 from errand.protocol.methods import METHODS
 from errand.window.views.settings.dialog import PAGE_TITLES
 

@@ -12,7 +12,7 @@ from aiohttp import web
 
 from errand.engine.core.errors import ConfigurationError
 from errand.engine.core.secrets import KeyStore
-from errand.engine.core.settings import SettingValues
+from errand.engine.core.setting_values import SettingValues
 from errand.engine.models.base import ChatModel
 from errand.engine.models.catalog.providers import Provider
 from errand.engine.models.recovery.retry import RetryPolicy

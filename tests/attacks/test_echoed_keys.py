@@ -16,7 +16,7 @@ from aiohttp import web
 
 from errand.engine.core.errors import EngineError, InvalidParams
 from errand.engine.core.secrets import KeyStore
-from errand.engine.core.settings import SettingValues
+from errand.engine.core.setting_values import SettingValues
 from errand.engine.data.json_export import export_json
 from errand.engine.models.recovery.retry import RetryPolicy
 from errand.engine.models.router import ModelRouter

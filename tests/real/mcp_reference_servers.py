@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 from errand.engine.core.cancel import CancelSignal
-from errand.engine.core.settings import McpServer
+from errand.engine.core.setting_values import McpServer
 from errand.engine.tools.mcp.pool import McpPool
 from errand.protocol.base import JsonObject
 from tests.support.mcp_servers import pool_of

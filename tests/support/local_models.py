@@ -12,7 +12,7 @@ import msgspec
 from aiohttp import web
 
 from errand.engine.background import Background
-from errand.engine.core.settings import SettingValues
+from errand.engine.core.setting_values import SettingValues
 from errand.engine.local_models.catalogue import CatalogueModel
 from errand.engine.local_models.local_models import LocalModels
 from errand.engine.local_models.machine import Machine

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.errors import EngineError
-from errand.engine.core.settings import McpServer
+from errand.engine.core.setting_values import McpServer
 from errand.engine.tools.mcp.pool import McpPool
 from errand.engine.tools.mcp.results import ContentReader, result_of
 from tests.support.loop_parts import text_of

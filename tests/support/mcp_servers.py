@@ -6,7 +6,7 @@ from pathlib import Path
 
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.secrets import KeyStore
-from errand.engine.core.settings import McpServer as StoredServer
+from errand.engine.core.setting_values import McpServer as StoredServer
 from errand.engine.core.settings import Settings
 from errand.engine.permissions.network import judge_named
 from errand.engine.tools.mcp.known import KnownServers

@@ -10,7 +10,8 @@ import pytest
 from errand.engine.core.errors import InvalidParams
 from errand.engine.core.outgoing import UnusableRoute, proxy_of, tls_context
 from errand.engine.core.secrets import KeyStore
-from errand.engine.core.settings import McpServer, Settings, SettingValues
+from errand.engine.core.setting_values import McpServer, SettingValues
+from errand.engine.core.settings import Settings
 from errand.engine.models.catalog.providers import PROVIDERS
 from errand.engine.models.endpoint import ModelEndpoint
 from errand.engine.models.http_model import HttpModel

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from errand.engine.core.secrets import KeyStore
-from errand.engine.core.settings import ModelServer as AddedServer
-from errand.engine.core.settings import SettingValues
+from errand.engine.core.setting_values import ModelServer as AddedServer
+from errand.engine.core.setting_values import SettingValues
 from errand.engine.models.catalog import model_facts
 from errand.engine.models.router import ModelRouter
 from errand.engine.models.servers.served_models import ServedModel, ServerStatus, server_label

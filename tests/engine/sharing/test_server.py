@@ -14,7 +14,7 @@ from aiohttp.test_utils import TestServer
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.errors import ConfigurationError
 from errand.engine.core.secrets import KeyStore
-from errand.engine.core.settings import SettingValues
+from errand.engine.core.setting_values import SettingValues
 from errand.engine.models.base import BlockDelta, ModelNotice, ReplyEnd, Retry
 from errand.engine.models.recovery.retry import RetryPolicy
 from errand.engine.models.router import ModelRouter

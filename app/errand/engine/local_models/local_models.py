@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from errand.engine.background import Background
 from errand.engine.core.errors import Conflict, InvalidParams, NotFound
-from errand.engine.core.settings import SettingValues
+from errand.engine.core.setting_values import SettingValues
 from errand.engine.download import Downloader, DownloadFailed, RemoteFile, received_bytes
 from errand.engine.local_models.catalogue import CATALOGUE, CatalogueModel
 from errand.engine.local_models.entries import ModelEntry, ModelsHere, look_for_models, recommended_model

@@ -13,7 +13,7 @@ from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.errors import ConfigurationError, EngineError
 from errand.engine.core.messages import AssistantMessage, user_text
 from errand.engine.core.secrets import Key
-from errand.engine.core.settings import SettingValues
+from errand.engine.core.setting_values import SettingValues
 from errand.engine.models.base import ChatModel, ModelOptions, ModelRequest, ReplyEnd
 from errand.engine.models.catalog import model_facts
 from errand.engine.models.catalog.configured import KnownModelFacts, ProviderDirectory, default_api_base

@@ -9,7 +9,8 @@ import msgspec
 
 from errand.engine.core.errors import InvalidParams, NotFound
 from errand.engine.core.secrets import KeyStore, check_key
-from errand.engine.core.settings import ModelServer, Settings
+from errand.engine.core.setting_values import ModelServer
+from errand.engine.core.settings import Settings
 from errand.engine.models.available_models import AvailableModels
 from errand.engine.models.catalog import model_facts
 from errand.engine.models.catalog.configured import custom_provider

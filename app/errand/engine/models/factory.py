@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from errand.engine.core.addresses import check_address
 from errand.engine.core.errors import ConfigurationError
 from errand.engine.core.secrets import Key, KeyStore, Variable
-from errand.engine.core.settings import SettingValues
+from errand.engine.core.setting_values import SettingValues
 from errand.engine.models.base import ModelProvider, ModelRequest
 from errand.engine.models.catalog import model_facts
 from errand.engine.models.catalog.providers import RESPONSES_PATH, Provider

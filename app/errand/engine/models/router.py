@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from errand.engine.core.errors import ConfigurationError
 from errand.engine.core.secrets import KeyStore
-from errand.engine.core.settings import Settings, SettingValues
+from errand.engine.core.setting_values import SettingValues
+from errand.engine.core.settings import Settings
 from errand.engine.models.available_models import AvailableModels
 from errand.engine.models.base import ChatModel, ModelOptions, ModelRequest
 from errand.engine.models.catalog import model_facts

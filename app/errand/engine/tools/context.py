@@ -7,7 +7,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.ids import new_id
-from errand.engine.core.settings import SettingValues
+from errand.engine.core.setting_values import SettingValues
 from errand.engine.sandbox.launch import CommandSandbox
 from errand.engine.tools.checkpoints import Checkpoints
 from errand.engine.tools.processes.termination import ProcessSweep

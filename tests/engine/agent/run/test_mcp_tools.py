@@ -7,7 +7,7 @@ import pytest
 
 from errand.engine.agent.tasks.grant_rules import made_grants
 from errand.engine.core.errors import Conflict
-from errand.engine.core.settings import McpServer
+from errand.engine.core.setting_values import McpServer
 from errand.protocol.agents import Personality
 from errand.protocol.asks import AskAnswerParams, GrantDraft, GrantedCall, Remember
 from errand.protocol.events import GrantUpdate, McpUpdate, PersonalityUpdate

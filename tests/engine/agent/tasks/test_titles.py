@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from errand.engine.core.settings import SettingValues
+from errand.engine.core.setting_values import SettingValues
 from errand.protocol.conversations import Conversation
 from errand.protocol.events import ConversationUpdate
 from errand.protocol.usage import UsageReportParams

@@ -10,7 +10,8 @@ from aiohttp import web
 from errand.engine.core.errors import ConfigurationError, InvalidParams
 from errand.engine.core.secrets import KeyStore
 from errand.engine.core.setting_lists import parse_own_models
-from errand.engine.core.settings import Settings, SettingValues
+from errand.engine.core.setting_values import SettingValues
+from errand.engine.core.settings import Settings
 from errand.engine.models.catalog import model_facts
 from errand.engine.models.catalog.model_lists import ListedModel, models_of
 from errand.engine.models.recovery.retry import RetryPolicy

@@ -7,7 +7,7 @@ import pytest
 
 from errand.engine.core.messages import Image, Text, UserMessage
 from errand.engine.core.secrets import KeyStore
-from errand.engine.core.settings import SettingValues
+from errand.engine.core.setting_values import SettingValues
 from errand.engine.models.base import ModelEvent, ModelNotice, ReplyEnd
 from errand.engine.models.endpoint import ModelEndpoint
 from errand.engine.models.http_model import HttpModel

@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from errand.engine.core.errors import InvalidParams
-from errand.engine.core.settings import McpServer
+from errand.engine.core.setting_values import McpServer
 from errand.engine.tools.mcp.configuration import ServerSpec, check_server, started_text
 from errand.text.visible_text import argument_text, command_text
 

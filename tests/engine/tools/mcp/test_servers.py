@@ -8,7 +8,7 @@ import pytest
 
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.messages import Image
-from errand.engine.core.settings import McpServer as StoredServer
+from errand.engine.core.setting_values import McpServer as StoredServer
 from errand.engine.tools.mcp.definitions import SchemaRoom, checked_tools
 from errand.engine.tools.mcp.json_rpc import McpError
 from errand.engine.tools.mcp.tool import McpResources

@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 
 from errand.engine.core.cancel import CancelSignal
-from errand.engine.core.settings import McpServer
+from errand.engine.core.setting_values import McpServer
 from errand.engine.tools.mcp.json_rpc import McpError
 from tests.support.mcp_servers import pool_of
 from tests.support.oauth_server import visit

@@ -10,7 +10,7 @@ from errand.engine.agent.tasks.task_target import TaskTarget, publish_target
 from errand.engine.core.addresses import check_address
 from errand.engine.core.errors import ConfigurationError, InvalidParams
 from errand.engine.core.ids import new_id
-from errand.engine.core.settings import SettingValues
+from errand.engine.core.setting_values import SettingValues
 from errand.engine.event_log import EventLog
 from errand.engine.models.catalog.configured import default_api_base
 from errand.engine.models.router import ModelRouter

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from errand.engine.core.errors import ConfigurationError
 from errand.engine.core.setting_lists import OwnModel, parse_own_models
-from errand.engine.core.settings import ModelServer, SettingValues
+from errand.engine.core.setting_values import ModelServer, SettingValues
 from errand.engine.models.catalog import model_facts
 from errand.engine.models.catalog.model_lists import ModelListCache
 from errand.engine.models.catalog.providers import PROVIDERS, REACT, Provider, addable, find

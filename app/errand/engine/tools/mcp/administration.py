@@ -9,7 +9,7 @@ import msgspec
 
 from errand.engine.core.errors import Conflict, EngineError, InvalidParams, NotFound
 from errand.engine.core.secrets import KeyStore
-from errand.engine.core.settings import McpServer as StoredServer
+from errand.engine.core.setting_values import McpServer as StoredServer
 from errand.engine.core.settings import Settings
 from errand.engine.tools.mcp.configuration import check_server, of_settings, started_text, variables_in
 from errand.engine.tools.mcp.json_rpc import McpError

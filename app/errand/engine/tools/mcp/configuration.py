@@ -10,7 +10,7 @@ from typing import TypeAlias, cast
 import msgspec
 
 from errand.engine.core.errors import InvalidParams
-from errand.engine.core.settings import McpServer
+from errand.engine.core.setting_values import McpServer
 from errand.protocol.base import JsonObject, JsonValue
 from errand.system.environment import is_secret
 from errand.system.regular_file import read_regular

@@ -12,7 +12,7 @@ from aiohttp import web
 
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.secrets import KeyStore
-from errand.engine.core.settings import McpServer as StoredServer
+from errand.engine.core.setting_values import McpServer as StoredServer
 from errand.engine.core.settings import Settings
 from errand.engine.tools.mcp.administration import ServerAdministration
 from errand.engine.tools.mcp.json_rpc import McpError
