@@ -100,6 +100,7 @@ async def test_less_than_whole_lines_do_not_match_loosely(context: ToolContext, 
         ('a = 1\nprint("b", c)\n', "print('b', c)", "print('b', d)", 'a = 1\nprint("b", d)\n'),
         ("print('b')\n", 'print("b")', 'print("c", "d")', "print('c', 'd')\n"),
         ("x = \"it's\"\ny = 'a'\n", 'y = "a"', 'y = "b"', "x = \"it's\"\ny = 'b'\n"),
+        ("x = 'a'\r\n", 'x = "a"', 'x = "b"\ny = "c"', "x = 'b'\r\ny = 'c'\r\n"),
     ],
 )
 async def test_a_patch_takes_the_quotes_of_the_file(
@@ -107,7 +108,7 @@ async def test_a_patch_takes_the_quotes_of_the_file(
 ) -> None:
     file = put(context, "f", before)
     result = await run(code, patch(old, new))
-    assert file.read_text() == after
+    assert file.read_bytes().decode() == after
     assert "[matched ignoring the kind of quotes; line" in text_of(result)
 
 
@@ -116,10 +117,11 @@ async def test_a_patch_takes_the_quotes_of_the_file(
     [
         ('say("b")\n', "say('b')", 'say("it\'s")'),
         ("say(\"b\", 'c')\n", "say('b', 'c')", "say('d', 'c')"),
+        ("say('b', 'c')\n", "say(\"b\", 'c')", "say(\"it's\", 'c')"),
         ('say("b")\nsay("b")\n', "say('b')", "say('c')"),
         ('say("b")\n', "say('b')", 'say("b")'),
     ],
-    ids=["another quote in the new text", "one kind for two", "two places", "nothing to change"],
+    ids=["another quote in the new text", "one kind for two", "two kinds for one", "two places", "nothing to change"],
 )
 async def test_quotes_that_are_not_clear_are_not_guessed(
     context: ToolContext, code: Tool, before: str, old: str, new: str

@@ -145,7 +145,8 @@ def _replace_quoted(text: str, old: str, start: int, new: str) -> Replacement:
         )
     first = text.count("\n", 0, start) + 1
     lines = (first, first + own.removesuffix("\n").count("\n"))
-    return Replacement(f"{text[:start]}{new}{text[start + len(own) :]}", own, new, lines, "the kind of quotes")
+    new_text = replaced_at(text, [(start, start + len(own))], own, new)
+    return Replacement(new_text, own, new, lines, "the kind of quotes")
 
 
 def places(text: str, old: str) -> str:

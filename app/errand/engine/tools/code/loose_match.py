@@ -71,8 +71,8 @@ def reindented(new: str, old: str, file_text: str) -> str:
 def quoted_as_in_file(text: str, old: str, new: str) -> tuple[int, str] | None:
     """Return where the only text is that equals `old` but for the kind of its quotes, and `new` with those of the file.
 
-    None if there is no such place or are several, or if a kind of quote would become two kinds or another that is in
-    `new` already.
+    None if there is no such place or are several, or if the kinds do not correspond one to one: then a quote of `new`
+    could end a string.
     """
     if len(text) + len(old) > _MAX_TEXT_LENGTH or not any(quote in old for quote in _QUOTES):
         return None
@@ -82,7 +82,8 @@ def quoted_as_in_file(text: str, old: str, new: str) -> tuple[int, str] | None:
         return None
     pairs = {(quote, own) for quote, own in zip(old, text[start : start + len(old)], strict=True) if quote in _QUOTES}
     own_quotes = dict(pairs)
-    is_ambiguous = len(own_quotes) < len(pairs) or any(quote in new and quote not in own_quotes for quote in _QUOTES)
+    is_one_to_one = len(pairs) == len(own_quotes) == len(set(own_quotes.values()))
+    is_ambiguous = not is_one_to_one or any(quote in new and quote not in own_quotes for quote in _QUOTES)
     return None if is_ambiguous else (start, new.translate(str.maketrans(own_quotes)))
 
 
