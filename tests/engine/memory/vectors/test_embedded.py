@@ -192,11 +192,11 @@ async def test_a_file_in_the_place_of_the_folder_is_told(store: EmbeddedVectors,
         await store.count()
 
 
-async def test_without_the_package_the_text_says_how_to_install_it(
+async def test_without_the_package_the_text_says_where_it_is_installed(
     store: EmbeddedVectors, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(embedded, "_PACKAGE", "qdrant_edge_missing")
-    with pytest.raises(VectorsUnavailable, match=r"errand-desktop\[vectors\]"):
+    with pytest.raises(VectorsUnavailable, match="It comes with Errand on Linux"):
         await store.count()
 
 

@@ -58,8 +58,8 @@ async def test_a_single_branch_shows_a_hint_and_two_are_drawn(tmp_path: Path, th
         spoken = [list_view.model().index(row, 0).data(Qt.ItemDataRole.AccessibleTextRole) for row in range(3)]
         assert spoken == [
             "Write a poem, You, in front",
-            "Roses., 1 of 2, Agent, Done, in another branch",
-            "Violets., 2 of 2, Agent, Done, here now",
+            "Roses., 1 of 2, Agent, Ended, in another branch",
+            "Violets., 2 of 2, Agent, Ended, here now",
         ]
 
 

@@ -7,6 +7,7 @@ minutes or hours, in which a folder changes and the date does not.
 
 import os
 import platform
+from collections.abc import Mapping
 from datetime import date, datetime
 from itertools import islice
 from pathlib import Path
@@ -14,6 +15,7 @@ from pathlib import Path
 import msgspec
 
 from errand.engine.agent.prompt.workspace import workspace_folders
+from errand.engine.core.errors import FolderNotAnswering
 from errand.engine.core.messages import in_tags
 from errand.engine.core.workspace_threads import in_workspace
 from errand.engine.tools.files.file_walk import is_folder
@@ -24,28 +26,39 @@ from errand.text.redaction import redact
 _MAX_LISTED_ENTRIES = 40
 _MAX_SCANNED_ENTRIES = 2_000
 _MAX_NAME_LENGTH = 80
+_PATIENCE_S = 2.0
 _CHANGED = "What has changed:"
 
 
 async def environment_for_task(workspace: Path, before: EnvironmentBlock | None) -> EnvironmentBlock | None:
     """Return what an agent is told of the workspace: what differs from `before`, else all; None if nothing does.
 
-    Raises `FolderNotAnswering` if the folder cannot be read.
+    Of a folder that does not answer, only its name is told: a start does not wait for it.
     """
     now = datetime.now().astimezone()
-    current = await in_workspace(workspace, lambda: read_environment(workspace, Path.home(), now))
+    try:
+        current = await in_workspace(workspace, lambda: read_environment(workspace, Path.home(), now), _PATIENCE_S)
+    except FolderNotAnswering:
+        current = _environment(workspace, now)
     return current if before is None else changes_since(before, current)
 
 
 def read_environment(workspace: Path, home: Path, now: datetime) -> EnvironmentBlock:
     """Return the whole environment. `workspace` is a real path. Blocking: call it in a thread."""
     names = None if workspace == home else _top_level_names(workspace)  # what a home directory has is private
+    return _environment(workspace, now, _git_branch(workspace, home), names)
+
+
+def _environment(
+    workspace: Path, now: datetime, git_branch: str | None = None, names: Mapping[str, int] | None = None
+) -> EnvironmentBlock:
+    """Return the block. `names` are those at the top with the times of their changes, None if they are not told."""
     environment = EnvironmentBlock(
         text="",
         folder=_sanitised(str(workspace)),
         system=f"{platform.system()} {platform.machine()}",
         date=now.date().isoformat(),
-        git_branch=_git_branch(workspace, home),
+        git_branch=git_branch,
         entries=None if names is None else _listed(names),
         entry_count=0 if names is None else len(names),
     )
@@ -125,7 +138,7 @@ def _more(count: int) -> str:
     return f" and {count if count + _MAX_LISTED_ENTRIES < _MAX_SCANNED_ENTRIES else 'many'} more"
 
 
-def _listed(names: dict[str, int]) -> tuple[str, ...]:
+def _listed(names: Mapping[str, int]) -> tuple[str, ...]:
     """Return the first of these names, the ones that changed last at the end: a new file does not move the others."""
     chosen = sorted(names)[:_MAX_LISTED_ENTRIES]
     return tuple(sorted(chosen, key=lambda name: names[name]))
