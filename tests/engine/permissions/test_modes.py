@@ -191,6 +191,7 @@ def test_an_agent_that_only_reads_is_refused_what_is_no_reading_command(
     decision = judged(replace(command(line, tmp_path), must_read=True), mode, tmp_path, granted)
     assert decision.verdict == "deny"
     assert mode in ("plan", "never") or "this agent only reads" in decision.reason
+    assert mode != "all" or "allowed" not in decision.reason
 
 
 @pytest.mark.parametrize("mode", MODES)

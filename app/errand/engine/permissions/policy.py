@@ -86,7 +86,8 @@ def decide(
     except _BROKEN:
         decision = unchecked(approve, "it could not be checked because of an error")
     if access.must_read and access.has_effects and decision.verdict != "deny" and not decision.may_look:
-        return Decision("deny", f"{_ONLY_READS} ({decision.reason})", decision.risk, rule="reading tool")
+        why = f" ({decision.reason})" if decision.verdict == "ask" else ""  # else it is why it would be allowed
+        return Decision("deny", _ONLY_READS + why, decision.risk, rule="reading tool")
     if approve == "plan" and decision.verdict == "allow" and access.has_effects and not decision.only_looks:
         return Decision("deny", PLAN_MODE, decision.risk, rule="mode")  # a grant allows nothing while planning
     return decision
