@@ -1,5 +1,6 @@
 """`make models-eval`: judges tell right outcomes from wrong ones, and tasks run in a real engine."""
 
+import asyncio
 import os
 import subprocess
 from datetime import UTC, datetime
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from aiohttp import ClientSession
 
 from errand.protocol.base import JsonObject
 from errand.protocol.blocks import Block, TextBlock, ToolCallBlock
@@ -16,11 +18,13 @@ from tests.benchmarks.models_eval.attempt import Limits, attempt, read_run
 from tests.benchmarks.models_eval.calls import CallCounts, count_calls, looks_like_call
 from tests.benchmarks.models_eval.first_token import first_token_table, first_tokens
 from tests.benchmarks.models_eval.model import EvaluatedModel
+from tests.benchmarks.models_eval.relay import TokenRelay
 from tests.benchmarks.models_eval.results import EvalRow, ResultsFile, row_line, sum_line
 from tests.benchmarks.models_eval.scripted import scripted_model
 from tests.benchmarks.models_eval.task import EvalTask, Outcome, Run, RunEnd, Step, read_files, shell, write_files
 from tests.benchmarks.models_eval.tasks import TASKS, chosen_tasks
-from tests.support.model_server import ModelServer, Reply
+from tests.support.model_server import Call, ModelServer, Reply
+from tests.support.processes import until
 
 LIMITS = Limits(turns=8, seconds=120)
 
@@ -148,6 +152,25 @@ async def test_the_first_token_is_measured_for_three_conversations_with_one_prom
     assert (first == second, second == third) == (False, True)
     assert [(row.prompt_tokens, row.cached_tokens) for row in rows] == [(40, 0)] * 3
     assert len(first_token_table(rows).splitlines()) == 6
+
+
+async def test_the_first_token_of_a_question_to_the_person_is_measured_too() -> None:
+    question = Reply(calls=(Call("ask_user", {"question": "What do you want?"}),), usage=(40, 5))
+    async with ModelServer([question] * 3) as server:
+        rows = await first_tokens(EvaluatedModel("openai_compatible/test-model", server.url))
+    assert [row.prompt_tokens for row in rows] == [40, 40, 40]
+
+
+async def test_the_first_token_comes_before_the_end_of_a_call_that_clients_see_whole() -> None:
+    rest = asyncio.Event()
+    reply = Reply(text='{"name": "answer", "arguments": {"text": "Hello."}}', stall_after=3, rest=rest)
+    async with ModelServer([reply]) as server, TokenRelay(server.url) as relay, ClientSession() as client:
+        first_token = relay.next_first_token()
+        async with client.post(f"{relay.url}/chat/completions", json={"messages": []}) as response:
+            await until(first_token.done)
+            assert not rest.is_set()
+            rest.set()
+            assert b"[DONE]" in await response.read()
 
 
 @pytest.mark.parametrize(

@@ -7,17 +7,19 @@ third says what is lost between two conversations.
 import asyncio
 import json
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from errand.client.connection import Connection
+from errand.client.connection import CallError, Connection
 from errand.client.launch import connect
-from errand.protocol.events import EventRecord, TaskMessage, TaskUpdate, TextDelta
-from errand.protocol.tasks.methods import TASK_START, TaskStartParams
+from errand.protocol.events import EventRecord, TaskMessage, TaskUpdate
+from errand.protocol.tasks.methods import TASK_START, TASK_STOP, TaskIdParams, TaskStartParams
 from errand.protocol.usage import Usage
 from errand.system.paths import Paths
 from tests.benchmarks.bench import end_engine, home, workspace_in
 from tests.benchmarks.models_eval.model import EvaluatedModel
+from tests.benchmarks.models_eval.relay import TokenRelay
 
 _FILES = ("notes.txt", "plan.md", "prices.csv")
 _ADDED_FILE = "report.md"
@@ -46,11 +48,13 @@ async def first_tokens(model: EvaluatedModel) -> list[FirstToken]:
             (workspace / name).write_text(f"{name}\n", "utf-8")
         connection = await connect(Paths(folder), "first-token")
         try:
-            await connection.subscribe_scope("all", "full")
-            first = await _measure(connection, "first conversation", "hi", workspace, model)
-            (workspace / _ADDED_FILE).write_text("Done.\n", "utf-8")
-            second = await _measure(connection, "second conversation", "hello", workspace, model)
-            return [first, second, await _measure(connection, "the same prompt again", "hello", workspace, model)]
+            async with TokenRelay(model.api_base) as relay:
+                measure = _Measurement(connection, workspace, model, relay).measure
+                await connection.subscribe_scope("all", "full")
+                first = await measure("first conversation", "hi")
+                (workspace / _ADDED_FILE).write_text("Done.\n", "utf-8")
+                second = await measure("second conversation", "hello")
+                return [first, second, await measure("the same prompt again", "hello")]
         finally:
             await end_engine(connection, folder)
 
@@ -64,42 +68,52 @@ def first_token_table(rows: list[FirstToken]) -> str:
     return f"{head}{''.join(lines)}The second over the repeated one: {ratio}"
 
 
-async def _measure(connection: Connection, name: str, text: str, workspace: Path, model: EvaluatedModel) -> FirstToken:
-    """Send the message in a new conversation, in which nothing but a reply is asked for; wait until it has ended."""
-    first: list[float] = []
-    usages: list[Usage] = []
-    ended = asyncio.Event()
+@dataclass(frozen=True, slots=True)
+class _Measurement:
+    """Measures messages to a model in new conversations of one folder."""
 
-    def listen(message: object) -> None:
-        match message:
-            case TextDelta():
-                first.append(time.monotonic())
-            case EventRecord(event=TaskMessage(node=node)) if node.role == "assistant" and node.usage is not None:
-                first.append(time.monotonic())
-                usages.append(node.usage)
-            case EventRecord(event=TaskUpdate(task=task)) if task.outcome.ended_at is not None:
-                ended.set()
-            case _:
-                pass
+    connection: Connection
+    workspace: Path
+    model: EvaluatedModel
+    relay: TokenRelay
 
-    unsubscribe = connection.subscribe(listen)
-    began = time.monotonic()
-    await connection.call(
-        TASK_START,
-        TaskStartParams(
+    async def measure(self, name: str, text: str) -> FirstToken:
+        """Send the message in a conversation in which nothing but a reply is asked for; stop what follows the reply."""
+        usages: list[Usage] = []
+        replied, ended = asyncio.Event(), asyncio.Event()
+
+        def listen(message: object) -> None:
+            match message:
+                case EventRecord(event=TaskMessage(node=node)) if node.role == "assistant" and node.usage is not None:
+                    usages.append(node.usage)
+                    replied.set()
+                case EventRecord(event=TaskUpdate(task=task)) if task.outcome.ended_at is not None:
+                    replied.set()
+                    ended.set()
+                case _:
+                    pass
+
+        unsubscribe = self.connection.subscribe(listen)
+        first_token, began = self.relay.next_first_token(), time.monotonic()
+        task = (await self.connection.call(TASK_START, self._params(text))).task
+        await replied.wait()
+        with suppress(CallError):  # it may have ended
+            await self.connection.call(TASK_STOP, TaskIdParams(task_id=task.id))
+        await ended.wait()
+        unsubscribe()
+        if not usages or not first_token.done():
+            return FirstToken(name, 0, 0, 0.0)
+        read, cached = usages[0].input_tokens, usages[0].cache_read_tokens
+        return FirstToken(name, read, cached, first_token.result() - began)
+
+    def _params(self, text: str) -> TaskStartParams:
+        return TaskStartParams(
             prompt=text,
-            model=model.name,
-            api_base=model.api_base,
-            api_key=model.key,
-            workspace=str(workspace),
+            model=self.model.name,
+            api_base=self.relay.url,
+            api_key=self.model.key,
+            workspace=str(self.workspace),
             approve="never",
             attended=False,
             max_turns=1,
-        ),
-    )
-    await ended.wait()
-    unsubscribe()
-    if not usages:
-        return FirstToken(name, 0, 0, 0.0)
-    read, cached = usages[0].input_tokens, usages[0].cache_read_tokens
-    return FirstToken(name, read, cached, first[0] - began)
+        )
