@@ -2,14 +2,17 @@
 
 import asyncio
 import re
+import signal
 import sys
 
 import pytest
+from aiohttp import web
 
 from errand.protocol.base import JsonObject
 from tests.support.command_line import Errand
 from tests.support.limits import WAIT_LIMIT_S
 from tests.support.model_server import ModelServer, Reply
+from tests.support.web_site import web_site
 
 CHAT = ("run", "--approve", "all", "--model", "openai_compatible/test-model", "--api-base")
 SAID = ("the tide tables of the harbour are in /srv/tides.csv", "the printer in the hall needs toner")
@@ -124,3 +127,30 @@ async def test_the_model_is_offered_in_one_line_once_and_where_somebody_reads_it
                 assert is_first or "Search by meaning" not in terminal.seen
     assert "searched by words alone. Search by meaning needs" in (await own_errand.run("doctor")).out
     assert not (own_errand.home / "embedding.part").exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a signal of POSIX")
+async def test_an_interrupt_cancels_the_download_of_the_model(own_errand: Errand) -> None:
+    del own_errand.environment["HF_HUB_OFFLINE"]
+    if "the package fastembed is not installed" in (await own_errand.run("doctor")).out.lower():
+        pytest.skip("fastembed is not installed")
+    has_begun, is_cancelled = asyncio.Event(), asyncio.Event()
+
+    async def endless(request: web.Request) -> web.StreamResponse:
+        has_begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            is_cancelled.set()
+        raise AssertionError
+
+    path = "/Qdrant/all-MiniLM-L6-v2-onnx/resolve/5f1b8cd78bc4fb444dd171e59b18f3a3af89a079/config.json"
+    async with asyncio.timeout(WAIT_LIMIT_S), web_site({path: endless}) as hub:
+        assert (await own_errand.run("settings", "set", "model_hub", hub.url("").rstrip("/"))).code == 0
+        process = await own_errand.start("memory", "download")
+        await has_begun.wait()
+        process.send_signal(signal.SIGINT)
+        await process.wait()
+        await is_cancelled.wait()
+    (stats,) = (await own_errand.run("memory", "stats", "--json")).lines
+    assert stats["model"]["status"] == "missing"  # type: ignore[index, call-overload]

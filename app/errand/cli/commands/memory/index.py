@@ -3,6 +3,7 @@
 import asyncio
 import re
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,6 +16,7 @@ from errand.cli.exit_codes import CommandError
 from errand.cli.output import CommandOutput
 from errand.cli.terminal.text import aligned, escape_hidden, escape_hidden_line, indent, one_line, short_id, wrapped
 from errand.client.connection import Connection
+from errand.client.errors import CallError, ConnectionLost
 from errand.client.number_format import file_size
 from errand.protocol.blocks import MemoryRole
 from errand.protocol.memory import (
@@ -41,6 +43,7 @@ EntryKind = Literal["messages", "replies", "results", "tasks"]
 
 _ROLES: dict[EntryKind, MemoryRole] = {"messages": "user", "replies": "agent", "results": "tool", "tasks": "task"}
 _POLL_S = 0.5
+_CANCEL_S = 3.0
 _DEFAULT_HITS = 10
 # Without progress for so long, the wait ends: something is wrong.
 _STALL_LIMIT_S = 20.0
@@ -155,11 +158,18 @@ async def _rebuild(connection: Connection, output: CommandOutput) -> None:
 
 
 async def _download(connection: Connection, output: CommandOutput) -> None:
-    """Download the embedding model and show the progress. The download continues after an interrupt."""
-    await connection.call(MEMORY_MODEL, MemoryModelParams())
-    while (model := (await connection.call(MEMORY_STATS, MemoryStatsParams())).model).status == "downloading":
-        output.terminal.status(tr("{done} of {total}").format(done=file_size(model.done), total=file_size(model.total)))
-        await asyncio.sleep(_POLL_S)
+    """Download the embedding model and show the progress. Leaving it cancels the download; what has come is kept."""
+    try:
+        await connection.call(MEMORY_MODEL, MemoryModelParams())
+        while (model := (await connection.call(MEMORY_STATS, MemoryStatsParams())).model).status == "downloading":
+            progress = tr("{done} of {total}").format(done=file_size(model.done), total=file_size(model.total))
+            output.terminal.status(progress)
+            await asyncio.sleep(_POLL_S)
+    except asyncio.CancelledError:
+        with suppress(CallError, ConnectionLost, TimeoutError):
+            async with asyncio.timeout(_CANCEL_S):
+                await connection.call(MEMORY_MODEL, MemoryModelParams(action="cancel"))
+        raise
     output.terminal.clear_status()
     if model.status != "ready":
         raise CommandError(model.reason or tr("The download has ended."))
