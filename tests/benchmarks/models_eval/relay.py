@@ -52,7 +52,9 @@ class TokenRelay:
         headers = {name: value for name, value in request.headers.items() if name.lower() not in _NOT_PASSED_ON}
         url, body = f"{self._server}{request.path_qs}", await request.read()
         async with self._client.request(request.method, url, data=body, headers=headers) as answer:
-            answer_headers = {name: value for name, value in answer.headers.items() if name.lower() not in _NOT_PASSED_ON}
+            answer_headers = {
+                name: value for name, value in answer.headers.items() if name.lower() not in _NOT_PASSED_ON
+            }
             response = web.StreamResponse(status=answer.status, headers=answer_headers)
             await response.prepare(request)
             line = b""

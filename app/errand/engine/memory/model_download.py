@@ -212,15 +212,16 @@ class ModelDownload:
     async def _download(self) -> None:
         files = self._source.files
         await asyncio.to_thread(self._prepare, files)
-        kept_bytes = sum(self._arrived.values())
+        model = files[-1].name
+        kept_bytes = self._arrived[model]
         try:
             for file in files:
                 await self._fetch(f"{self._source.url}/{file.name}", file)
         except DiskFailed:
             raise
         except DownloadFailed as error:
-            # What has begun to come from the hub is resumed there.
-            if not self._source.indexes() or sum(self._arrived.values()) > kept_bytes:
+            # A model that has begun to come from the hub is resumed there. Its other files may have another server.
+            if not self._source.indexes() or self._arrived[model] > kept_bytes:
                 raise
             await self._download_package(error)
         else:
