@@ -180,10 +180,19 @@ async def test_times_in_results_do_not_make_them_different(tmp_path: Path) -> No
 
 async def test_waits_are_not_repetitions(tmp_path: Path) -> None:
     look = Reply(calls=(Call("shell", {"action": "list"}),))
-    async with engine_parts(
-        tmp_path, ModelServer(turns=[*[look] * 7, *[shell("sleep 2; echo same")] * 3, DONE])
-    ) as engine:
+    naps = [shell("until test -f ready || test $((n+=1)) -gt 3; do sleep 0.01; done; echo no")] * 5
+    turns = [*[look] * 7, *[shell("sleep 2; echo same")] * 3, *naps, DONE]
+    async with engine_parts(tmp_path, ModelServer(turns=turns)) as engine:
         ended = await engine.watcher.end((await engine.start()).id)
+        assert (ended.activity.status, _warnings(engine.watcher.nodes())) == ("completed", [])
+
+
+async def test_a_time_that_is_left_is_progress(tmp_path: Path) -> None:
+    turns = [*[shell('echo "$((30 - $(wc -l < log)))s left"; echo >> log')] * 6, DONE]
+    async with engine_parts(tmp_path, ModelServer(turns=turns)) as engine:
+        started = await engine.start()
+        (Path(started.request.workspace) / "log").write_text("")
+        ended = await engine.watcher.end(started.id)
         assert (ended.activity.status, _warnings(engine.watcher.nodes())) == ("completed", [])
 
 

@@ -2,8 +2,8 @@
 
 `RepeatedResults` counts how often the same call had the same result since the task last did something new: a call that
 succeeded with a result that it had not had before. A test that runs again after a change begins anew, and a loop of any
-length is found in its third round. What waits is not counted: looks at background commands, and calls of two seconds or
-more.
+length is found in its third round. What waits is not counted: looks at background commands, commands that sleep, and
+calls of two seconds or more.
 """
 
 import re
@@ -51,8 +51,10 @@ _CALLS = ("call", "two calls", "three calls", "four calls")
 _CUT = "(cut at the limit of the reply)"
 # They change nothing: that a task says something new does not bring it further.
 _MESSAGES = frozenset((SendUpdate.name, Todo.name))
-# Times that programs print, such as "3 passed in 0.02s".
-_TIMES = re.compile(r"\b\d++(?:\.\d++)?+\s?(?:ms|s|secs?|seconds)\b")
+# Durations that programs print, such as "3 passed in 0.02s". A longer one is no duration of a call that is counted: it
+# may be the time that is left.
+_DURATIONS = re.compile(r"(?<![\d.])(?:\d++(?:\.\d++)?+\s?ms|[01](?:\.\d++)?+\s?(?:s|secs?|seconds))\b")
+_SLEEP = re.compile(r"\bsleep\s+\d*+\.?+\d")
 
 # Hashes of a call and of its result.
 _Pair: TypeAlias = tuple[int, int]
@@ -132,13 +134,17 @@ class _RepeatedResults:
         return (text, *reversed(between[: len(_CALLS) - 1]))
 
 
+def _waits(arguments: JsonObject) -> bool:
+    return arguments.get("action", "run") != "run" or _SLEEP.search(str(arguments.get("command", ""))) is not None
+
+
 def _hash(content: tuple[UserContent, ...]) -> int:
-    """Hash a result without the hint of this feature and without times."""
+    """Hash a result without the hint of this feature and without durations."""
     text = "".join(block.text for block in content if isinstance(block, Text))
     for name in ("repeated", "repeated_in_turn"):
         text = text.replace(f"\n\n{prompt_text(name)}", "")
     others = tuple(block.data or block.path for block in content if not isinstance(block, Text))
-    return hash((_TIMES.sub("", text), others))
+    return hash((_DURATIONS.sub("", text), others))
 
 
 def _duration_ms(details: JsonObject | None) -> int:
@@ -246,7 +252,7 @@ class RepeatDetector(Feature):
         # The arguments of a truncated call depend on the output limit: they cannot be compared.
         arguments_text = _CUT if self._is_cut else msgspec.json.encode(arguments, order="deterministic").decode()
         text = f"{tool} {arguments_text}"
-        is_wait = tool == Shell.name and arguments.get("action", "run") != "run"
+        is_wait = tool == Shell.name and _waits(arguments)
         call = _Call(tool, hash(text), short_line(text, _MAX_CALL_LENGTH, redact), is_wait)
         self._open[call_id] = call
         return call
