@@ -3,13 +3,26 @@
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
+from statistics import median
 
 import pytest
 
-from tests.benchmarks.memory.histories import FOLDER, QUESTION_KINDS, SPLITS, History, Split, all_histories, load
+from tests.benchmarks.memory.histories import (
+    FOLDER,
+    QUESTION_KINDS,
+    SPLITS,
+    STYLES,
+    History,
+    Split,
+    all_histories,
+    load,
+)
 from tests.benchmarks.memory.long_turns import long_turns
 
 HISTORIES = sorted(FOLDER.glob("*.jsonl"))
+ENTRIES = {"short": (300, 550), "long": (80, 250)}
+DAYS = {"short": (40, 112), "long": (90, 190)}
+ROLES = {"short": {"user", "agent", "tool"}, "long": {"user", "agent"}}
 HEAD = '{"history": "small", "split": "tune", "about": "two entries"}'
 FIRST = '{"id": "e1", "session": "s1", "speaker": "Mara", "role": "user", "at": "2026-03-02T09:14:00", "text": "hi"}'
 SECOND = '{"id": "e2", "session": "s1", "speaker": "ls", "role": "tool", "at": "2026-03-02T09:15:00", "text": "a.txt"}'
@@ -22,10 +35,17 @@ def history(request: pytest.FixtureRequest) -> History:
 
 
 def test_a_history_covers_weeks_in_many_conversations(history: History) -> None:
-    assert 300 <= len(history.entries) <= 550
+    fewest, most = ENTRIES[history.style]
+    shortest, longest = DAYS[history.style]
+    assert fewest <= len(history.entries) <= most
     assert 20 <= len({entry.session for entry in history.entries}) <= 40
-    assert 40 <= (history.entries[-1].at - history.entries[0].at).days <= 112
-    assert {entry.role for entry in history.entries} >= {"user", "agent", "tool"}
+    assert shortest <= (history.entries[-1].at - history.entries[0].at).days <= longest
+    assert {entry.role for entry in history.entries} >= ROLES[history.style]
+
+
+def test_messages_are_as_long_as_the_style_says(history: History) -> None:
+    lengths = [len(entry.text) for entry in history.entries]
+    assert (median(lengths) >= 400) == (history.style == "long")
 
 
 def test_a_conversation_is_not_interrupted_by_another(history: History) -> None:
@@ -37,7 +57,8 @@ def test_a_conversation_is_not_interrupted_by_another(history: History) -> None:
 def test_every_kind_of_question_is_asked_often_enough(history: History) -> None:
     kinds = Counter(question.kind for question in history.questions)
     assert sum(kinds.values()) >= 36
-    assert all(kinds[kind] >= 5 for kind in QUESTION_KINDS), kinds
+    asked = [kind for kind in QUESTION_KINDS if kind != "tool" or history.style == "short"]
+    assert all(kinds[kind] >= 5 for kind in asked), kinds
 
 
 def test_hardly_any_text_is_repeated(history: History) -> None:
@@ -49,7 +70,9 @@ def test_half_of_the_histories_are_kept_for_judging() -> None:
     histories = [load(path) for path in HISTORIES]
     assert len(histories) >= 12
     assert sum(len(history.questions) for history in histories) >= 400
-    assert Counter(history.split for history in histories)["test"] * 2 == len(histories)
+    for style in STYLES:
+        splits = [history.split for history in histories if history.style == style]
+        assert Counter(splits)["test"] * 2 == len(splits), style
 
 
 @pytest.mark.parametrize("split", SPLITS)
@@ -58,8 +81,9 @@ def test_long_turns_are_the_same_each_time_and_keep_what_answers(split: Split) -
     joined = long_turns(histories, split)
     assert joined == long_turns(histories, split)
     joined_texts = {entry.id: entry.text for entry in joined.entries}
-    texts = {(history.name, entry.id): entry.text for history in histories for entry in history.entries}
-    before = [(history.name, old) for history in histories if history.split == split for old in history.questions]
+    short = [history for history in histories if history.style == "short"]
+    texts = {(history.name, entry.id): entry.text for history in short for entry in history.entries}
+    before = [(history.name, old) for history in short if history.split == split for old in history.questions]
     for (name, old), new in zip(before, joined.questions, strict=True):
         answers = [texts[name, gold] for gold in old.gold]
         assert all(any(answer in joined_texts[gold] for gold in new.gold) for answer in answers)

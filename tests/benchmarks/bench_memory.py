@@ -30,7 +30,7 @@ from errand.protocol.conversations import Node
 from errand.protocol.memory import MemoryListParams
 from errand.system.paths import Paths
 from tests.benchmarks.bench import in_new_process
-from tests.benchmarks.memory.histories import FOLDER, load
+from tests.benchmarks.memory.histories import all_histories
 from tests.benchmarks.row import Row
 from tests.support.engine_parts import EngineParts, engine_parts, remembered
 from tests.support.minilm import minilm
@@ -210,8 +210,8 @@ def _add(batch: list[MemoryEntry], index: WordIndex) -> None:
 
 
 def _entries() -> Iterator[MemoryEntry]:
-    """The entries of all histories, again and again as other conversations."""
-    histories = [load(file) for file in sorted(FOLDER.glob("*.jsonl"))]
+    """The entries of all short histories, again and again as other conversations."""
+    histories = all_histories(("short",))
     number = 0
     for copy in range(1_000):
         for history in histories:
@@ -224,8 +224,8 @@ def _entries() -> Iterator[MemoryEntry]:
 
 def _questions() -> Iterator[str]:
     while True:
-        for file in sorted(FOLDER.glob("*.jsonl")):
-            for question in load(file).questions[:10]:
+        for history in all_histories(("short",)):
+            for question in history.questions[:10]:
                 yield question.text
 
 

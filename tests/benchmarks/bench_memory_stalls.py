@@ -13,7 +13,7 @@ import msgspec
 from errand.engine.storage.records import conversations, nodes
 from errand.protocol.blocks import ToolResultBlock
 from tests.benchmarks.bench import median, p99
-from tests.benchmarks.memory.histories import FOLDER, load
+from tests.benchmarks.memory.histories import all_histories
 from tests.benchmarks.row import Row
 from tests.support.engine_parts import EngineParts, engine_parts, remembered
 from tests.support.model_server import ModelServer, ReceivedRequest, Reply
@@ -116,6 +116,6 @@ async def _store_results(engine: EngineParts) -> None:
 
 
 def _text() -> Iterator[str]:
-    """The characters of all that is said in the histories, one entry a line, without end."""
-    entries = [entry.text for file in sorted(FOLDER.glob("*.jsonl")) for entry in load(file).entries]
+    """The characters of all that is said in the short histories, one entry a line, without end."""
+    entries = [entry.text for history in all_histories(("short",)) for entry in history.entries]
     return (character for text in cycle(entries) for character in f"{text}\n")

@@ -1,8 +1,8 @@
 """`python -m tests.benchmarks.memory`: how much of what answers a question is among the first ten entries found.
 
-It needs the model of `make model`. Each split has a table by kind of question, with the baselines (vectors alone, full
-text alone, and both merged by their ranks), and one with its histories as long turns, all in one store. `--tune` fits
-the weights of the ranking on the split `tune`.
+It needs the model of `make model`. Each split has a table by kind of question for each style, with the baselines
+(vectors alone, full text alone, and both merged by their ranks), and one with its short histories as long turns, all in
+one store. `--tune` fits the weights of the ranking on the split `tune`, on all styles together.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from errand.engine.memory.ranking import READ, WEIGHTS, Candidate, Features, ran
 from errand.engine.memory.search import NEAREST, proposed
 from errand.engine.memory.vectors.embedded import EmbeddedVectors
 from errand.engine.memory.word_hits import word_hits
-from tests.benchmarks.memory.histories import QUESTION_KINDS, SPLITS, History, Split, all_histories
+from tests.benchmarks.memory.histories import QUESTION_KINDS, SPLITS, STYLES, History, Split, Style, all_histories
 from tests.benchmarks.memory.long_turns import long_turns
 from tests.support.minilm import minilm
 
@@ -44,6 +44,7 @@ class Case:
     """A question with what was found: candidates with their features, and the scores that the baselines use."""
 
     split: Split
+    style: Style
     kind: str
     gold: frozenset[int]
     candidates: Sequence[Candidate]
@@ -83,7 +84,9 @@ async def cases_of(history: History, embedder: Embedder) -> list[Case]:
                 max(READ, _FITTED),
             )
             gold = frozenset(numbers[key] for key in gold_question.gold)
-            cases.append(Case(history.split, gold_question.kind, gold, candidates, nearness, word_matches.own))
+            cases.append(
+                Case(history.split, history.style, gold_question.kind, gold, candidates, nearness, word_matches.own)
+            )
     return cases
 
 
@@ -198,10 +201,11 @@ async def main(arguments: Sequence[str]) -> int:
         fitted_weights = fitted([case for case in cases if case.split == "tune"])
         pairs = zip(Features._fields, fitted_weights, WEIGHTS, strict=True)
         sys.stdout.write("".join(f"{name}: {weight:g} (now {now:g})\n" for name, weight, now in pairs))
+    styled = {f"style `{style}`": [case for case in cases if case.style == style] for style in STYLES}
     for split in SPLITS:
-        for kind, every in (("", cases), (" as long turns", joined)):
+        for name, every in (styled | {"style `short` as long turns": joined}).items():
             lines = "\n".join(table([case for case in every if case.split == split]))
-            sys.stdout.write(f"\nRecall of the first {_FIRST}, in percent, split `{split}`{kind}\n\n{lines}\n")
+            sys.stdout.write(f"\nRecall of the first {_FIRST}, in percent, split `{split}`, {name}\n\n{lines}\n")
     return 0
 
 

@@ -1,5 +1,6 @@
 """Loads and checks the work histories: what was said over weeks, and questions with the entries that answer them."""
 
+from collections.abc import Collection
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
@@ -11,6 +12,9 @@ FOLDER = Path(__file__).parent / "histories"
 
 Split = Literal["tune", "test"]
 SPLITS: tuple[Split, ...] = get_args(Split)
+# Short turns of people, agents and tools; or long messages of one person and an assistant.
+Style = Literal["short", "long"]
+STYLES: tuple[Style, ...] = get_args(Style)
 EntryRole = Literal["user", "agent", "tool", "task"]
 QuestionKind = Literal["fact", "places", "time", "updated", "tool", "none"]
 QUESTION_KINDS: tuple[QuestionKind, ...] = get_args(QuestionKind)
@@ -44,12 +48,14 @@ class History(msgspec.Struct, frozen=True):
     about: str
     entries: tuple[Entry, ...]
     questions: tuple[Question, ...]
+    style: Style = "short"
 
 
 class _Head(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     history: str
     split: Split
     about: str
+    style: Style = "short"
 
 
 def load(path: Path) -> History:
@@ -73,15 +79,16 @@ def load(path: Path) -> History:
             raise ValueError(f"{path.name}, line {number}: {error}") from error
     if head is None:
         raise ValueError(f"{path.name} is empty")
-    history = History(head.history, head.split, head.about, tuple(entries), tuple(questions))
+    history = History(head.history, head.split, head.about, tuple(entries), tuple(questions), head.style)
     if faults := _faults(history, path.stem):
         raise ValueError(f"{path.name}: {'; '.join(faults)}")
     return history
 
 
-def all_histories() -> tuple[History, ...]:
-    """Every history of the benchmark, by name."""
-    return tuple(load(path) for path in sorted(FOLDER.glob("*.jsonl")))
+def all_histories(styles: Collection[Style] = STYLES) -> tuple[History, ...]:
+    """Every history of these styles, by name."""
+    histories = (load(path) for path in sorted(FOLDER.glob("*.jsonl")))
+    return tuple(history for history in histories if history.style in styles)
 
 
 def _faults(history: History, stem: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""The histories as long turns: what is said in one go is joined, and an agent's answers are padded to a page.
+"""The short histories as long turns: what is said in one go is joined, an agent's answers are padded to a page.
 
 People who talk to an assistant write a few sentences and get a page, of which they ask for one line weeks later; it
 stands anywhere in it.
@@ -23,7 +23,8 @@ _TOPICS = 10
 
 
 def long_turns(histories: Sequence[History], split: Split) -> History:
-    """All histories of a split as one; the padding is what agents said in the other split, made to fit the subject."""
+    """All short histories of a split as one; what agents said in the other split is the padding, made to fit."""
+    histories = [history for history in histories if history.style == "short"]
     rnd = random.Random(_SEED)
     padding = [text for other in histories if other.split != split for text in _sentences(other)]
     entries: list[Entry] = []
