@@ -22,10 +22,16 @@ def counted(pages: Mapping[str, Page], asks: list[str]) -> dict[str, Callable[[]
 
 
 def llama_cpp(
-    model: str, *, window: int = 4096, tools: bool = True, vision: bool = False, template: str = "{{ messages }}"
+    model: str,
+    *,
+    window: int = 4096,
+    tools: bool = True,
+    vision: bool = False,
+    template: str = "{{ messages }}",
+    parameters: int = 1_777_088_000,
 ) -> dict[str, Page]:
     """Return the pages of a llama.cpp (build 11434) that has loaded a model."""
-    meta: JsonObject = {"n_ctx": window, "n_ctx_train": 32768, "n_params": 1777088000, "size": 1111370240}
+    meta: JsonObject = {"n_ctx": window, "n_ctx_train": 32768, "n_params": parameters, "size": 1111370240}
     row: JsonObject = {
         "id": model,
         "aliases": [model],

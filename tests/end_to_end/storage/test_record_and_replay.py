@@ -19,7 +19,7 @@ async def test_a_task_is_recorded_and_played_again(errand: Errand) -> None:
     assert file.stat().st_mode & 0o777 == 0o600
     played = await errand.run("replay", str(file))
     assert (played.code, played.out) == (0, "2 turns: the loop does today what it did then.\n")
-    file.write_text(file.read_text().replace("user: say hello", "user: say goodbye"))
+    file.write_text(file.read_text().replace("</environment> say hello", "</environment> say goodbye"))
     changed = await errand.run("replay", str(file))
     assert (changed.code, "--- recorded" in changed.out) == (1, True)
     assert (await errand.run("record", task_id, "--to", str(file))).code == 2

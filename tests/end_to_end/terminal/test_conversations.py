@@ -36,7 +36,7 @@ async def test_conversations_are_listed_found_and_arranged(own_errand: Errand, w
 
     listed = await own_errand.run("list", "--here")
     rows = [(line[:8], line[10:19]) for line in listed.out.splitlines()]
-    assert rows == [(second[-8:], "completed"), (first[-8:], "completed")]
+    assert rows == [(second[-8:], "answered "), (first[-8:], "answered ")]
     assert all("work" in line for line in listed.out.splitlines()), "the folder"
     nothing = await own_errand.run("list", "gamma", "--pinned")
     assert nothing.err == "There is no pinned conversation with 'gamma' in its title. List all: errand list\n"

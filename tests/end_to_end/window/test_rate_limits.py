@@ -27,4 +27,4 @@ async def test_a_task_waiting_for_a_rate_limit_shows_when_it_continues_and_can_r
             assert dot_state(task) == "held"
             await person.press("Try now", line)
             await person.until(lambda: any(isinstance(row, TaskEndRow) for row in person.rows))
-            assert line.text.startswith("Done")
+            assert line.text.startswith("Answered")

@@ -41,7 +41,7 @@ _FEATURES = QTextDocument.MarkdownFeature.MarkdownDialectGitHub | QTextDocument.
 _FIXED = QTextBlockFormat.LineHeightTypes.FixedHeight.value
 
 _NUMBERED = QTextListFormat.Style.ListDecimal
-_LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
+_LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()]*\)")
 _MARKUP = re.compile(r"\*\*|__|~~|\*(?=\w)|(?<=\w)\*|^#{1,6} |^> ?", re.MULTILINE)
 _FENCE = ("```", "~~~")
 

@@ -9,11 +9,12 @@ from errand.protocol.conversations import Node
 from errand.protocol.tasks.methods import TaskStartParams
 from errand.text.notice_text import notice_text
 from tests.support.engine_parts import EngineParts, engine_parts
-from tests.support.local_servers import ollama
+from tests.support.local_servers import llama_cpp
 from tests.support.model_replies import DONE, results
 from tests.support.model_server import Call, ModelServer, Reply
 
 _AGAIN = "I will read the file now.\n"
+_SMALL_WINDOW = llama_cpp("model.gguf", window=4096, parameters=7_000_000_000)
 _RUNAWAY = Reply(text="Good. " + _AGAIN * 4_000, piece_length=30)
 
 
@@ -55,17 +56,17 @@ async def test_model_that_repeats_itself_again_ends_the_task_as_cut(tmp_path: Pa
         assert task.progress.step_count == 2
 
 
-async def test_arguments_of_a_small_model_that_repeat_themselves_are_not_run(tmp_path: Path) -> None:
+async def test_arguments_in_a_small_window_that_repeat_themselves_are_not_run(tmp_path: Path) -> None:
     endless = Reply(calls=(Call("bash", {"command": "echo " + "a " * 30_000}),), piece_length=50)
-    server = ModelServer(replies=[endless, DONE], pages=ollama("small:1b", window=4096))
+    server = ModelServer(replies=[endless, DONE], pages=_SMALL_WINDOW)
     async with engine_parts(tmp_path, server) as engine:
-        await _end_on(engine, "OLLAMA_HOST")
+        await _end_on(engine, "LLAMA_CPP_API_BASE")
         assert "it repeats the same text again and again" in results(engine.watcher.nodes())[0].text
 
 
-async def test_small_model_is_cut_earlier_and_has_a_limit_of_tokens(tmp_path: Path) -> None:
-    server = ModelServer(replies=[_RUNAWAY, Reply(text="Here it is.")], pages=ollama("small:1b", window=4096))
+async def test_reply_in_a_small_window_is_cut_earlier_and_has_a_limit_of_tokens(tmp_path: Path) -> None:
+    server = ModelServer(replies=[_RUNAWAY, Reply(text="Here it is.")], pages=_SMALL_WINDOW)
     async with engine_parts(tmp_path, server) as engine:
-        assert await _end_on(engine, "OLLAMA_HOST") == "answered"
+        assert await _end_on(engine, "LLAMA_CPP_API_BASE") == "answered"
         assert len(_texts(engine.watcher.nodes())[0]) < 6_000
         assert server.requests[0].body["max_tokens"] == 4_096
