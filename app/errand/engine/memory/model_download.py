@@ -249,7 +249,7 @@ class ModelDownload:
         if shutil.disk_usage(self._part).free < needed:
             raise DiskFailed(
                 f"The embedding model needs {needed / 1e6:.0f} MB more on the disk of {self._part.parent}.",
-                "Free some space, or set the folder “Embedding model” to another disk.",
+                "Free some space, or name a folder that has the files of the model in the setting “Embedding model”.",
             )
 
     async def _fetch(self, address: str, file: ModelFile) -> None:
