@@ -134,6 +134,13 @@ async def test_commands_count_if_people_named_their_program(tmp_path: Path) -> N
     assert await untouched(tmp_path, claim, asked, *ran) == ()
 
 
+async def test_the_form_of_an_umlaut_in_a_name_does_not_matter(tmp_path: Path) -> None:
+    work = (call(command="ls"), result("U\u0308bersicht.md"))
+    assert await untouched(tmp_path, "Gelesen: \u00dcbersicht.md, \u00dcbung.md.", user_text("go"), *work) == (
+        "Übung.md",
+    )
+
+
 async def test_a_tool_that_is_a_program_counts_as_run(tmp_path: Path) -> None:
     ran = AssistantMessage((ToolCall("1", "python", {"code": "print(1)"}),), "tool_use")
     assert await untouched(tmp_path, "`python` printed 1.", user_text("Use python to print 1."), ran) == ()

@@ -7,6 +7,7 @@ from datetime import datetime
 from fnmatch import fnmatchcase
 from itertools import islice
 from pathlib import Path
+from unicodedata import normalize
 
 from errand.engine.agent.loop.events import AgentEvent, MessageEnd
 from errand.engine.agent.loop.features import Feature
@@ -175,7 +176,7 @@ def _is_from_person(message: Message) -> bool:
 
 def _files(text: str) -> Iterator[tuple[str, str]]:
     """Yield the files that a text names: the path as it stands there, and the name for comparisons."""
-    for match in _FILE.finditer(_ADDRESS.sub(" ", text)):
+    for match in _FILE.finditer(_ADDRESS.sub(" ", normalize("NFC", text))):
         name, ending = match[1], match[2]
         is_library = ending == "js" and (name[:1].isupper() or name in _LIBRARIES)
         is_file = ending.lower() in _ENDINGS and not is_library and not _ABBREVIATION.fullmatch(name)
@@ -184,7 +185,7 @@ def _files(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _names(text: str) -> Iterator[str]:
-    return (match[0].lower() for match in _NAME.finditer(text))
+    return (match[0].lower() for match in _NAME.finditer(normalize("NFC", text)))  # macOS lists names in another form
 
 
 def _memory_text(block: object) -> str:
