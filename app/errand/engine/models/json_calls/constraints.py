@@ -48,9 +48,10 @@ def schema_of_reply(tools: Sequence[ToolDefinition], messages: Sequence[ModelMes
 def excluded_tools(tools: Sequence[ToolDefinition], messages: Sequence[ModelMessage]) -> frozenset[str]:
     """Return the tools that the next call must not be of, where a small model would give up or turn in circles.
 
-    One whose last call had its result before in this work; a second question to the person; and the answer right after
-    a failed call, unless several have failed. After three repetitions without a new result between them only the answer
-    is left.
+    - The tool of the last call, if the same call had the same result before.
+    - The question to the person, if one was asked before.
+    - The answer right after a failed call, unless more than three calls have failed.
+    - All but the answer, after three repetitions without a new result between them.
     """
     steps = _steps_since_person(messages)
     names = {tool.name for tool in tools}

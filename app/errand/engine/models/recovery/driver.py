@@ -33,8 +33,8 @@ from errand.engine.models.recovery.fallback import FallbackModels, all_failed, f
 from errand.engine.models.recovery.request_adaptation import (
     has_result_pictures,
     has_signed_thoughts,
-    held_short,
     with_fields,
+    with_token_limit,
     without_result_pictures,
     without_summary,
     without_temperature,
@@ -230,7 +230,7 @@ class _Recovery:
         else:
             self._decoder, self.sent = None, request
         if request.options.is_small:
-            self.sent = held_short(self.sent)
+            self.sent = with_token_limit(self.sent)
         if learned is not None and not learned.gives_summaries(bare):
             self.sent = without_summary(self.sent)
         if learned is None:

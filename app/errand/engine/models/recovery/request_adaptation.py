@@ -47,8 +47,8 @@ def without_summary(request: ModelRequest) -> ModelRequest:
     return replace(request, options=replace(request.options, thinking_summary=False))
 
 
-def held_short(request: ModelRequest) -> ModelRequest:
-    """Return the request to a small model with a limit of tokens: it may write until its window is full."""
+def with_token_limit(request: ModelRequest) -> ModelRequest:
+    """Return the request with a limit of tokens, for a small model: it may write until its window is full."""
     facts = model_facts.facts(request.model)
     most = _MAX_THOUGHT_TOKENS if facts is not None and facts.thinks else _MAX_SMALL_TOKENS
     return replace(request, options=replace(request.options, max_tokens=request.options.max_tokens or most))

@@ -1,11 +1,11 @@
 """Finds that a reply repeats itself without end, as small models do: in linear time, with bounded memory."""
 
 _MIN_TIMES = 10
-_MAX_PIECE = 2_000
-# Characters between two looks.
+_MAX_PIECE_LENGTH = 2_000
+# Characters between two checks.
 _STRIDE = 512
-# The end of the text, which is looked for before it: where it stands, a piece may begin again.
-_END = 64
+# So many characters at the end of the text are searched for before it: a piece may end there, too.
+_END_LENGTH = 64
 _MAX_CANDIDATES = 8
 
 
@@ -18,7 +18,7 @@ class RepetitionWatch:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._window = max(limit, _MIN_TIMES * _MAX_PIECE)
+        self._window = max(limit, _MIN_TIMES * _MAX_PIECE_LENGTH)
         self._tail = ""
         self._new: list[str] = []
         self._new_length = 0
@@ -37,12 +37,12 @@ class RepetitionWatch:
         tail, end = self._tail, len(self._tail)
         if end < self._limit:
             return False
-        last, position = tail[-_END:], end - _END
+        last, position = tail[-_END_LENGTH:], end - _END_LENGTH
         for _ in range(_MAX_CANDIDATES):
-            position = tail.rfind(last, max(0, end - _END - _MAX_PIECE), position + _END - 1)
+            position = tail.rfind(last, max(0, end - _END_LENGTH - _MAX_PIECE_LENGTH), position + _END_LENGTH - 1)
             if position < 0:
                 return False
-            period = end - _END - position
+            period = end - _END_LENGTH - position
             size = max(self._limit, _MIN_TIMES * period)
             if size <= end and tail[end - size + period :] == tail[end - size : end - period]:
                 return True
