@@ -16,6 +16,9 @@ from errand.engine.core.json_input.lenient_json import read_object
         (r'{"a": "\\\d"}', r"\\d"),
         ('{"a": "\\d\nb"}', "\\d\nb"),
         (r'{"a": "\s"}<|im_end|>', r"\s"),
+        (r'{"a": "\section{A}\n\begin{b}"}', "\\section{A}\n\\begin{b}"),
+        (r'{"a": "grep \"\bfoo\b \w\""}', r'grep "\bfoo\b \w"'),
+        (r'{"a": "\alpha + \beta"}', r"\alpha + \beta"),
     ],
 )
 def test_backslashes_that_begin_no_escape_stand_for_themselves(text: str, value: str) -> None:
@@ -29,6 +32,9 @@ def test_backslashes_that_begin_no_escape_stand_for_themselves(text: str, value:
         r'{"a": "\$HOME"}',
         r'{"a": "C:\dir\"}',
         r'{"a": 1, \d}',
+        r'{"a": "\section{A} \textbf{b}"}',
+        r'{"a": "dir C:\Users\new"}',
+        r'{"a": "\documentclass{a}\nText"}',
         r'{"a": "\d", "a": "\w"}',
         r'{"a": "\d"} {"b": "\d"}',
         "{" + '"\\d' * 20_000,

@@ -25,10 +25,14 @@ _MAX_RESTARTS = 32
 # A text of JSON with its quotes; an escape, the valid ones as a group; a backslash that begins no valid escape.
 _TEXT = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 _VALID = r'["\\/bfnrt]|u[0-9a-fA-F]{4}'
-_ESCAPE = re.compile(rf"\\({_VALID})?")
+# Nobody writes a backspace or a form feed: `\b` and `\f` begin `\beta`, `\frac` or the edge of a word.
+_ESCAPE = re.compile(rf"\\((?![bf])(?:{_VALID}))?")
 _LONE_BACKSLASH = re.compile(rf"(?<!\\)(?:\\\\)*+\\(?!{_VALID})")
 _AMBIGUOUS = re.compile(r"(?<!\\)(?:\\\\)*+\\['`$!\s]")
-_WINDOWS_PATH = re.compile(r'"(?:[A-Za-z]:|\.{1,2})?\\(?![\\"])[^\n]*+\Z')
+_WINDOWS_PATH = re.compile(r'"(?:[A-Za-z]:|\.{1,2})\\(?![\\"])[^\n]*+\Z')
+# Beside commands of LaTeX and names in paths, what looks like a line end or a tab may be one of them: `\nu`, `C:\temp`.
+_COMMAND = re.compile(rf"(?<!\\)(?:\\\\)*+\\(?!{_VALID})[A-Za-z]{{2}}")
+_WHITE_SPACE_OR_COMMAND = re.compile(r"(?<!\\)(?:\\\\)*+\\[nrt][A-Za-z]")
 _ANY_BACKSLASH = re.compile(r'\\\\|\\(?!")')
 
 
@@ -152,11 +156,16 @@ def _object_with_backslashes(text: str) -> JsonObject | None:
     A path of Windows holds neither a line end nor a tab: there `\\n` and `\\t` are no escapes either. Before a quote,
     a dollar sign or an exclamation mark the backslash may be one too many.
     """
-    if _AMBIGUOUS.search(text):
+    if _AMBIGUOUS.search(text) or any(_is_ambiguous(match[0]) for match in _TEXT.finditer(text)):
         return None
     doubled = _TEXT.sub(lambda match: _with_doubled_backslashes(match[0]), text)
     objects = None if doubled == text else _objects(doubled, 0)
     return objects[0] if objects is not None and len(objects) == 1 else None
+
+
+def _is_ambiguous(literal: str) -> bool:
+    is_path = _WINDOWS_PATH.match(literal) is not None
+    return not is_path and bool(_COMMAND.search(literal) and _WHITE_SPACE_OR_COMMAND.search(literal))
 
 
 def _with_doubled_backslashes(literal: str) -> str:
