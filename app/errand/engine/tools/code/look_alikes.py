@@ -5,6 +5,8 @@ import unicodedata
 from bisect import bisect_right
 from itertools import accumulate
 
+from errand.engine.tools.code.loose_match import ONE_QUOTE
+
 # A larger text is not searched: folding it takes a second for each million characters or so.
 _MAX_SEARCHED = 1_000_000
 _QUOTES = dict.fromkeys("‘’‚‛′ʼʹ`´", "'") | dict.fromkeys("“”„‟″«»", '"')
@@ -34,7 +36,6 @@ def _folded(character: str) -> str:
 
 
 _folding = _Folding()
-_one_quote = str.maketrans({'"': "'", "`": "'"})
 _ESCAPED = {"n": "\n", "t": "\t", '"': '"', "'": "'", "\\": "\\"}
 _ESCAPES = re.compile(r"\\([nt\"'\\])")
 
@@ -59,7 +60,7 @@ def near_miss_hint(text: str, old: str) -> str:
     """Return where `old` is but for the kind of its quotes, or with its escapes read; empty if it is nowhere."""
     if len(text) > _MAX_SEARCHED or len(old) > _MAX_SEARCHED:
         return ""
-    at = text.translate(_one_quote).find(old.translate(_one_quote))
+    at = text.translate(ONE_QUOTE).find(old.translate(ONE_QUOTE))
     if at >= 0 and old.strip():
         line = text.count("\n", 0, at) + 1
         return f"It is at line {line} but for its quotes: {first_difference(old, text[at : at + len(old)])}."

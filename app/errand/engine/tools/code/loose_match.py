@@ -16,7 +16,8 @@ _TAB_WIDTH = 4
 
 _INDENT = re.compile(r"[ \t]*")
 _QUOTES = "\"'`"
-_ONE_QUOTE = str.maketrans(dict.fromkeys(_QUOTES, "'"))
+# Makes all kinds of quotes one, for comparisons.
+ONE_QUOTE = str.maketrans(dict.fromkeys(_QUOTES, "'"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,7 @@ def quoted_as_in_file(text: str, old: str, new: str) -> tuple[int, str] | None:
     """
     if len(text) + len(old) > _MAX_TEXT_LENGTH or not any(quote in old for quote in _QUOTES):
         return None
-    folded, folded_old = text.translate(_ONE_QUOTE), old.translate(_ONE_QUOTE)
+    folded, folded_old = text.translate(ONE_QUOTE), old.translate(ONE_QUOTE)
     start = folded.find(folded_old)
     if start < 0 or folded.find(folded_old, start + 1) >= 0:
         return None
