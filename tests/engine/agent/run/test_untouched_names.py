@@ -144,6 +144,7 @@ async def test_the_form_of_an_umlaut_in_a_name_does_not_matter(tmp_path: Path) -
 async def test_a_tool_that_is_a_program_counts_as_run(tmp_path: Path) -> None:
     ran = AssistantMessage((ToolCall("1", "python", {"code": "print(1)"}),), "tool_use")
     assert await untouched(tmp_path, "`python` printed 1.", user_text("Use python to print 1."), ran) == ()
+    assert await untouched(tmp_path, "`bash` lists a.", user_text("List it with bash."), call(command="ls")) == ()
 
 
 async def test_an_attached_picture_is_seen_without_a_call(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from errand.engine.core.workspace_threads import in_workspace
 from errand.engine.models.base import ModelRequest
 from errand.engine.tools.files.file_walk import TooLong, walk
 from errand.engine.tools.registry import CONTROL_NAMES
+from errand.engine.tools.shell.tool import Shell
 from errand.protocol.base import JsonValue
 
 MAX_UNTOUCHED_NAMES = 3
@@ -57,6 +58,7 @@ _PICTURES = frozenset(_PICTURE_ENDINGS.split())
 _ENDINGS = _PICTURES | frozenset(_OTHER_ENDINGS.split())
 _LIBRARIES = frozenset(_LIBRARY_NAMES.split())
 _PROGRAMS = frozenset(_PROGRAM_NAMES.split())
+_SHELLS = frozenset({"bash", "sh"})
 _ADDRESS = re.compile(r"\w+://\S+|\S+@\S+|\b(?:www\.|localhost[:/])\S+|\b[\w.-]{1,200}\.(?:com|org|net|io|dev)/\S+")
 # Not before a parenthesis: that is a function of a module.
 _FILE = re.compile(r"(?<![\w.@-])/?(?:[\w.~-]{1,255}/){0,40}([\w-][\w.-]{0,200}\.([A-Za-z][A-Za-z0-9]{0,7}))(?![\w/(])")
@@ -153,7 +155,7 @@ class CallNames(Feature):
     def _read_call(self, call: ToolCall) -> None:
         if call.name in CONTROL_NAMES:  # the claim itself, for instance
             return
-        self._programs |= _PROGRAMS & {call.name}
+        self._programs |= _SHELLS if call.name == Shell.name else _PROGRAMS & {call.name}
         for text in (*_strings(call.arguments), call.invalid or ""):
             if self._read_touched(text):
                 self._programs |= _PROGRAMS.intersection(_PROGRAM.findall(text))
