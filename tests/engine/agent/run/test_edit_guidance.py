@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import msgspec
+
 from errand.protocol.blocks import ToolResultBlock
 from errand.protocol.tasks.methods import TaskStartParams
 from tests.support.engine_parts import engine_parts
@@ -41,14 +43,26 @@ async def test_a_new_file_is_written_at_once(tmp_path: Path) -> None:
     assert not done.is_error
 
 
-async def test_a_change_is_shown_and_a_mistake_is_named_with_its_line(tmp_path: Path) -> None:
-    edit = Reply(text='{"name": "edit", "arguments": {"path": "a.py", "old_string": "x = 1", "new_string": "x = (1"}}')
-    (changed, _), _ = await results_of(tmp_path, edit, files={"a.py": "x = 1\n"})
-    assert "-x = 1\n+x = (1" in changed.text
-    assert "a.py does not parse: line 1" in changed.text
+def edited(old: str, new: str) -> Reply:
+    call = {"name": "edit", "arguments": {"path": "a.py", "old_string": old, "new_string": new}}
+    return Reply(text=msgspec.json.encode(call).decode())
 
 
-async def test_a_file_that_was_read_as_a_whole_has_the_number_of_its_lines_below_it(tmp_path: Path) -> None:
-    read = Reply(text='{"name": "read", "arguments": {"path": "a.txt"}}')
-    (result, _), _ = await results_of(tmp_path, read, files={"a.txt": "one\ntwo\n"})
-    assert result.text == "one\ntwo\n[2 lines]"
+async def test_a_change_is_shown_and_a_mistake_that_was_there_is_named_with_its_line(tmp_path: Path) -> None:
+    (changed, _), _ = await results_of(tmp_path, edited("x = 1", "x = 2"), files={"a.py": "x = 1\ny = (\n"})
+    assert "-x = 1\n+x = 2" in changed.text
+    assert "a.py does not parse: line 2" in changed.text
+
+
+async def test_a_change_after_which_a_file_no_longer_parses_is_refused(tmp_path: Path) -> None:
+    one_line = edited("def f():", "def f(): return 2")
+    whole = edited("def f():\n    return 1", "def f():\n    return 2")
+    (refused, changed, _), folder = await results_of(
+        tmp_path, one_line, whole, files={"a.py": "def f():\n    return 1\n"}
+    )
+    assert refused.is_error
+    assert refused.text.startswith(
+        "Nothing was changed. With this change a.py does not parse: line 2: unexpected indent."
+    )
+    assert not changed.is_error
+    assert (folder / "a.py").read_text() == "def f():\n    return 2\n"

@@ -1,4 +1,4 @@
-"""Helps small models to change files: shows what an edit made of one, and stops a write over what was never read."""
+"""Helps small models to change files: shows what an edit made of one, and stops changes that they seldom mean."""
 
 import ast
 from collections.abc import Callable
@@ -13,20 +13,24 @@ from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.errors import FolderNotAnswering
 from errand.engine.core.messages import Text
 from errand.engine.core.workspace_threads import in_workspace
+from errand.engine.tools.arguments import text_argument
+from errand.engine.tools.code.edits import replace_text
 from errand.engine.tools.code.tool import Code
-from errand.engine.tools.results import ToolResult
+from errand.engine.tools.results import ToolError, ToolResult
+from errand.protocol.base import JsonObject
 from errand.system.regular_file import read_beginning
 
 _MAX_DIFF_CHARACTERS = 2_000
 _MAX_CHECKED_BYTES = 100_000
 _CHECK_S = 2.0
+_PARSED_SUFFIXES = (".py", ".json")
 
 
 class EditGuidance(Feature):
     """Guidance on the files of one task.
 
-    A write over a file that no call has read or written is refused once. A file that was read as a whole has the number
-    of its lines below it.
+    A write over a file that no call has read or written is refused once. A change after which a Python or JSON file no
+    longer parses is refused.
     """
 
     def __init__(self, workspace: Path) -> None:
@@ -40,6 +44,11 @@ class EditGuidance(Feature):
         file = self._workspace / path
         is_first = file not in self._known_paths
         self._known_paths.add(file)
+        if mistake := await self._look(lambda: _new_mistake(file, pending.arguments)):
+            return ToolRefusal(
+                f"Nothing was changed. With this change {mistake} Replace whole lines, with all that belongs to them.",
+                summary="not changed: the file would not parse",
+            )
         if pending.arguments.get("action") != "write" or not is_first or not await self._look(lambda: _has_text(file)):
             return pending
         return ToolRefusal(
@@ -51,12 +60,8 @@ class EditGuidance(Feature):
     async def after_tool_call(self, finished: FinishedCall, cancel: CancelSignal) -> ToolResult:
         result = finished.result
         details = result.details or {}
-        diff, path, last_line = details.get("diff"), details.get("path"), details.get("end_line")
-        if finished.pending.call.name != Code.name or not isinstance(path, str):
-            return result
-        if finished.pending.arguments.get("action") == "read" and last_line and last_line == details.get("lines"):
-            return replace(result, content=(*result.content, Text(f"\n[{last_line} lines]")))
-        if not isinstance(diff, str):
+        diff, path = details.get("diff"), details.get("path")
+        if finished.pending.call.name != Code.name or not isinstance(diff, str) or not isinstance(path, str):
             return result
         mistake = await self._look(lambda: _syntax_mistake(Path(path)))
         changed_lines = "\n".join(line for line in diff.splitlines() if not line.startswith(("---", "+++", "\\")))
@@ -75,20 +80,49 @@ def _has_text(file: Path) -> str:
     return read_beginning(file, 1, follow_links=False).decode("utf-8", "replace").strip() if file.is_file() else ""
 
 
+def _new_mistake(file: Path, arguments: JsonObject) -> str:
+    """Return why a file that parses would not parse after this change; empty for another kind of call or of file."""
+    if file.suffix not in _PARSED_SUFFIXES or not file.is_file() or not (text := _whole_text(file)):
+        return ""
+    match arguments.get("action"):
+        case "write":
+            changed_text = text_argument(arguments, "content")
+        case "patch":
+            old, new = text_argument(arguments, "old"), text_argument(arguments, "new")
+            try:
+                changed_text = replace_text(text, old, new, bool(arguments.get("replace_all")), file.name).text
+            except ToolError:  # the tool says it
+                return ""
+        case _:
+            return ""
+    return "" if _mistake(file.name, text) else _mistake(file.name, changed_text)
+
+
 def _syntax_mistake(file: Path) -> str:
     """Return why a Python or JSON file does not parse; empty if it does, or is of another kind."""
-    if file.suffix not in (".py", ".json"):
+    return _mistake(file.name, _whole_text(file)) if file.suffix in _PARSED_SUFFIXES else ""
+
+
+def _whole_text(file: Path) -> str:
+    """Return the text of a file; empty if it is too long to be parsed here, or not UTF-8."""
+    data = read_beginning(file, _MAX_CHECKED_BYTES + 1, follow_links=False)
+    try:
+        return data.decode() if len(data) <= _MAX_CHECKED_BYTES else ""
+    except UnicodeDecodeError:
         return ""
-    text = read_beginning(file, _MAX_CHECKED_BYTES + 1, follow_links=False)
-    if len(text) > _MAX_CHECKED_BYTES:
+
+
+def _mistake(name: str, text: str) -> str:
+    """Return why a text does not parse as Python or JSON, by the name of its file; empty if it does, or has nothing."""
+    if not text.strip():
         return ""
     try:
-        if file.suffix == ".py":
+        if name.endswith(".py"):
             ast.parse(text)
         else:
             msgspec.json.decode(text)
     except SyntaxError as error:
-        return f"{file.name} does not parse: line {error.lineno}: {error.msg}."
+        return f"{name} does not parse: line {error.lineno}: {error.msg}."
     except (ValueError, RecursionError, MemoryError) as error:
-        return f"{file.name} does not parse: {error}."
+        return f"{name} does not parse: {error}."
     return ""
