@@ -160,6 +160,15 @@ def test_after_a_failed_call_the_model_tries_again_before_it_answers() -> None:
     assert "answer" in names_allowed(request_with(*failed, *step(2, "bash", "done", command="sed -i s/x/y/ a")))
 
 
+def test_a_tool_that_failed_twice_gives_way_to_others_until_one_succeeds() -> None:
+    failed = step(1, "edit", "not found", fails=True, path="a", old_string="x", new_string="y")
+    looked = step(2, "bash", "error", fails=True, command="./run")
+    again = step(3, "edit", "the same", fails=True, path="a", old_string="z", new_string="z")
+    allowed = names_allowed(request_with(*failed, *looked, *again))
+    assert "edit" not in allowed and "bash" in allowed
+    assert "edit" in names_allowed(request_with(*failed, *step(2, "read", "text", path="a"), *again))
+
+
 def test_after_some_failed_calls_it_may_say_that_it_cannot() -> None:
     failures = [step(number, "bash", f"error {number}", fails=True, command=str(number)) for number in range(5)]
     assert "answer" in names_allowed(request_with(*(message for pair in failures for message in pair)))

@@ -1,7 +1,9 @@
 """The JSON Schema to which a server holds a reply: one call, of the tools that may come next."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from errand.engine.core.messages import (
     TASK_COMPLETE,
@@ -22,6 +24,8 @@ _ENDS = frozenset((ANSWER, TASK_COMPLETE))
 _MAX_REPETITIONS = 3
 # Failed calls after which the model may give up.
 _MAX_FAILURES = 3
+# Failed calls of a tool, without a success between them, after which another tool is tried.
+_MAX_FAILURES_IN_A_ROW = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,7 @@ def excluded_tools(tools: Sequence[ToolDefinition], messages: Sequence[ModelMess
     """Return the tools that the next call must not be of, where a small model would give up or turn in circles.
 
     - The tool of the last call, if the same call had the same result before.
+    - A tool that has failed twice since a call succeeded.
     - The question to the person, if one was asked before.
     - The answer right after a failed call, unless more than three calls have failed.
     - All but the answer, after three repetitions without a new result between them.
@@ -60,11 +65,18 @@ def excluded_tools(tools: Sequence[ToolDefinition], messages: Sequence[ModelMess
     excluded = {_QUESTION} if any(step.call.name == _QUESTION for step in steps) else set[str]()
     if steps and _is_repeated(steps, len(steps) - 1):
         excluded.add(steps[-1].call.name)
+    excluded |= _failing_tools(steps) - _ENDS
     failures = sum(step.result.is_error for step in steps)
     has_failed = bool(steps) and steps[-1].result.is_error
     if has_failed and failures <= _MAX_FAILURES and names - excluded > {ANSWER}:
         excluded.add(ANSWER)
     return frozenset(excluded)
+
+
+def _failing_tools(steps: Sequence[_Step]) -> set[str]:
+    """Return the tools that have failed twice since the last call that succeeded."""
+    counts = Counter(step.call.name for step in takewhile(lambda step: step.result.is_error, reversed(steps)))
+    return {name for name, count in counts.items() if count >= _MAX_FAILURES_IN_A_ROW}
 
 
 def _repetitions(steps: Sequence[_Step]) -> int:

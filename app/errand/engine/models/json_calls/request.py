@@ -36,10 +36,14 @@ _ANSWER_TOOL = ToolDefinition(
 
 
 class _ExampleTurn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One turn of the example: a call with its result, after a message of the person if there is one."""
+    """One turn of the example: a call with its result, after a message of the person if there is one.
+
+    `environment` stands before the words of that message, as it does in a conversation (decision 84).
+    """
 
     name: str
     arguments: JsonObject
+    environment: str = ""
     person: str = ""
     result: str = ""
 
@@ -83,8 +87,7 @@ def _example(names: frozenset[str]) -> tuple[ModelMessage, ...]:
         return ()
     messages: list[ModelMessage] = []
     for turn in turns:
-        if turn.person:
-            messages.append(user_text(turn.person))
+        messages += [user_text(text) for text in (turn.environment, turn.person) if text]
         messages.append(AssistantMessage((Text(_written(turn.name, turn.arguments)),)))
         if turn.result:
             messages.append(user_text(in_tags(turn.result, _RESULT_TAG)))
