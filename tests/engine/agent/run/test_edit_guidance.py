@@ -56,13 +56,13 @@ async def test_a_change_is_shown_and_a_mistake_that_was_there_is_named_with_its_
 
 async def test_a_change_after_which_a_file_no_longer_parses_is_refused(tmp_path: Path) -> None:
     one_line = edited("def f():", "def f(): return 2")
-    whole = edited("def f():\n    return 1", "def f():\n    return 2")
+    whole_function = edited("def f():\n    return 1", "def f():\n    return 2")
     (refused, changed, _), folder = await results_of(
-        tmp_path, one_line, whole, files={"a.py": "def f():\n    return 1\n"}
+        tmp_path, one_line, whole_function, files={"a.py": "def f():\n    return 1\n"}
     )
     assert refused.is_error
     assert refused.text.startswith(
-        "Nothing was changed. With this change a.py does not parse: line 2: unexpected indent."
+        "Nothing was changed. With this change a.py does not parse: line 2: unexpected indent: return 1\n"
     )
     assert not changed.is_error
     assert (folder / "a.py").read_text() == "def f():\n    return 2\n"

@@ -22,6 +22,7 @@ from errand.system.regular_file import read_beginning
 
 _MAX_DIFF_CHARACTERS = 2_000
 _MAX_CHECKED_BYTES = 100_000
+_MAX_QUOTED_CHARACTERS = 100
 _CHECK_S = 2.0
 _PARSED_SUFFIXES = (".py", ".json")
 
@@ -46,7 +47,7 @@ class EditGuidance(Feature):
         self._known_paths.add(file)
         if mistake := await self._look(lambda: _new_mistake(file, pending.arguments)):
             return ToolRefusal(
-                f"Nothing was changed. With this change {mistake} Replace whole lines, with all that belongs to them.",
+                f"Nothing was changed. With this change {mistake}\nLines that are to go belong to the text to replace.",
                 summary="not changed: the file would not parse",
             )
         if pending.arguments.get("action") != "write" or not is_first or not await self._look(lambda: _has_text(file)):
@@ -122,7 +123,8 @@ def _mistake(name: str, text: str) -> str:
         else:
             msgspec.json.decode(text)
     except SyntaxError as error:
-        return f"{name} does not parse: line {error.lineno}: {error.msg}."
+        line = (error.text or "").strip()[:_MAX_QUOTED_CHARACTERS]
+        return f"{name} does not parse: line {error.lineno}: {error.msg}{f': {line}' if line else '.'}"
     except (ValueError, RecursionError, MemoryError) as error:
         return f"{name} does not parse: {error}."
     return ""
