@@ -30,14 +30,14 @@ def _options() -> argparse.Namespace:
 def main() -> None:
     options = _options()
     weights = Path(options.m).read_bytes()
-    if b"AMX" in weights and not options.no_repack:
-        os.kill(os.getpid(), signal.SIGSEGV)
     if b"BROKEN" in weights:
         sys.stderr.write("loading\nllama_model_load: error loading model: tensor data is missing\n")
         sys.exit(1)
     if options.log:
         with Path(options.log).open("a") as file:
             file.write(json.dumps({"pid": os.getpid(), "alias": options.alias, "context": options.c}) + "\n")
+    if b"AMX" in weights and not options.no_repack:
+        os.kill(os.getpid(), signal.SIGSEGV)
     looks = 0
 
     class Handler(BaseHTTPRequestHandler):

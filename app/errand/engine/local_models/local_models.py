@@ -81,6 +81,8 @@ class LocalModels:
         self._installed: frozenset[str] = frozenset()
         self._downloads: dict[str, _Download] = {}
         self._speeds: dict[str, float] = {}
+        # Until a server crashes when it arranges weights for the processor.
+        self._repacks = True
         self._queue = ServerQueue(
             self._start, lambda: settings().local_model_idle_minutes * _SECONDS_PER_MINUTE, self._changed
         )
@@ -298,8 +300,11 @@ class LocalModels:
             threads=self._machine.cores,
             gpu_layers=values.local_model_gpu_layers,
             memory_limit_bytes=0 if self._machine.has_gpu else needed_bytes + _LIMIT_MARGIN_BYTES,
+            repacks=self._repacks,
         )
-        return await start_server(program, options, self._connections())
+        server = await start_server(program, options, self._connections())
+        self._repacks = server.options.repacks
+        return server
 
     def _context_of(self, entry: ModelEntry) -> int:
         """Return the context that the model has or gets: what the person set, else the largest that fits."""

@@ -135,7 +135,8 @@ class StopPolicy(Feature):
             return "cut" if self._cut_answers < _MAX_CUT_ANSWERS else None
         if self.missing is not None:
             return "no_answer" if self._missing_count < _MAX_MISSING_ANSWERS else None
-        task, tool_runs = self._state.task, self._state.task.progress.tool_runs
+        task = self._state.task
+        tool_runs = task.progress.tool_runs
         if task.queue:  # a message of a person is read next
             self._tool_runs_at_nudge = None
             return None
