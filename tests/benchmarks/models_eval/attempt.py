@@ -52,6 +52,8 @@ async def attempt(task: EvalTask, model: EvaluatedModel, limits: Limits, transcr
         folder, home = _make_folders(Path(root), task)
         errand = Errand(Path(root, "data"), folder)
         errand.environment |= {"HOME": str(home), "OPENAI_COMPATIBLE_API_KEY": model.key, **NO_LOCAL_SERVERS}
+        # With bytecode, a program that was changed within a second, and not in its size, runs as it was before.
+        errand.environment["PYTHONDONTWRITEBYTECODE"] = "1"
         try:
             # Temperature 0 is a field of the personality.
             await errand.run("personalities", "edit", "assistant", "--temperature", "0")
