@@ -136,7 +136,7 @@ _BASH = Presentation(
 _SHORT_BASH = Presentation(
     "bash",
     Shell.name,
-    "Run a shell command: find, grep, wc, mv, mkdir, rm; programs and tests.",
+    "Run a shell command and return its output.",
     {"command": _required()},
 )
 _BACKGROUND = Presentation(
