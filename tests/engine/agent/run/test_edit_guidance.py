@@ -5,6 +5,7 @@ from pathlib import Path
 import msgspec
 
 from errand.protocol.blocks import ToolResultBlock
+from errand.protocol.tasks.groups import ApproveMode
 from errand.protocol.tasks.methods import TaskStartParams
 from tests.support.engine_parts import engine_parts
 from tests.support.local_servers import llama_cpp
@@ -18,14 +19,16 @@ def written(path: str, content: str) -> Reply:
     return Reply(text=f'{{"name": "write", "arguments": {{"path": "{path}", "content": "{content}"}}}}')
 
 
-async def results_of(tmp_path: Path, *replies: Reply, files: dict[str, str]) -> tuple[list[ToolResultBlock], Path]:
+async def results_of(
+    tmp_path: Path, *replies: Reply, files: dict[str, str], approve: ApproveMode = "all"
+) -> tuple[list[ToolResultBlock], Path]:
     """Return the results of the calls of a small model that llama.cpp serves."""
     server = ModelServer([*replies, ANSWER], pages=llama_cpp("small.gguf", window=8192))
     async with engine_parts(tmp_path, server) as engine:
         for name, text in files.items():
             (engine.workspace / name).write_text(text)
         engine.services.keys.add_environment({"LLAMA_CPP_API_BASE": server.url})
-        params = TaskStartParams(prompt="Do it.", workspace=str(engine.workspace), approve="all")
+        params = TaskStartParams(prompt="Do it.", workspace=str(engine.workspace), approve=approve)
         await engine.watcher.end((await engine.services.runner.start(params)).id)
         return results(engine.watcher.nodes()), engine.workspace
 
@@ -66,3 +69,23 @@ async def test_a_change_after_which_a_file_no_longer_parses_is_refused(tmp_path:
     )
     assert not changed.is_error
     assert (folder / "a.py").read_text() == "def f():\n    return 2\n"
+
+
+async def test_a_write_over_unread_text_is_refused_for_that_first(tmp_path: Path) -> None:
+    broken, whole_file = written("a.py", "x = ("), written("a.py", "x = 2")
+    (unread, mistaken, changed, _), folder = await results_of(
+        tmp_path, broken, broken, whole_file, files={"a.py": "x = 1\n"}
+    )
+    assert "that you have not read" in unread.text
+    assert "does not parse" in mistaken.text
+    assert not changed.is_error
+    assert (folder / "a.py").read_text() == "x = 2"
+
+
+async def test_nothing_of_a_file_outside_is_told_before_its_change_is_allowed(tmp_path: Path) -> None:
+    (tmp_path / "secret.py").write_text("def key():\n    return 'plum'\n")
+    outside = {"path": str(tmp_path / "secret.py"), "old_string": "def key():", "new_string": "def key(): return 1"}
+    edit = Reply(text=msgspec.json.encode({"name": "edit", "arguments": outside}).decode())
+    (refused, *_), _ = await results_of(tmp_path, edit, files={}, approve="never")
+    assert refused.is_error
+    assert "plum" not in refused.text

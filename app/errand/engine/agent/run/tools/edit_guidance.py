@@ -9,6 +9,7 @@ import msgspec
 
 from errand.engine.agent.loop.features import Feature
 from errand.engine.agent.loop.hooks import FinishedCall, PendingCall, ToolRefusal
+from errand.engine.agent.prompt.workspace import read_inside
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.errors import FolderNotAnswering
 from errand.engine.core.messages import Text
@@ -45,18 +46,19 @@ class EditGuidance(Feature):
         file = self._workspace / path
         is_first = file not in self._known_paths
         self._known_paths.add(file)
-        if mistake := await self._look(lambda: _new_mistake(file, pending.arguments)):
+        text = await self._look(lambda: self._text_inside(file))
+        if is_first and pending.arguments.get("action") == "write" and text.strip():
+            return ToolRefusal(
+                f"{path} exists and has text that you have not read. Nothing was written. To add a line, run "
+                f"`echo … >> {path}`; to change a part, read it and use edit; to replace all of it, write it again.",
+                summary="not written: its text was not read",
+            )
+        if mistake := await self._look(lambda: _new_mistake(file.name, text, pending.arguments)):
             return ToolRefusal(
                 f"Nothing was changed. With this change {mistake}\nLines that are to go belong to the text to replace.",
                 summary="not changed: the file would not parse",
             )
-        if pending.arguments.get("action") != "write" or not is_first or not await self._look(lambda: _has_text(file)):
-            return pending
-        return ToolRefusal(
-            f"{path} exists and has text that you have not read. Nothing was written. To add a line, run "
-            f"`echo … >> {path}`; to change a part, read it and use edit; to replace all of it, write it again.",
-            summary="not written: its text was not read",
-        )
+        return pending
 
     async def after_tool_call(self, finished: FinishedCall, cancel: CancelSignal) -> ToolResult:
         result = finished.result
@@ -64,10 +66,17 @@ class EditGuidance(Feature):
         diff, path = details.get("diff"), details.get("path")
         if finished.pending.call.name != Code.name or not isinstance(diff, str) or not isinstance(path, str):
             return result
-        mistake = await self._look(lambda: _syntax_mistake(Path(path)))
+        file = Path(path)
+        mistake = await self._look(
+            lambda: _mistake(file.name, _decoded(read_beginning(file, _MAX_CHECKED_BYTES + 1, follow_links=False)))
+        )
         changed_lines = "\n".join(line for line in diff.splitlines() if not line.startswith(("---", "+++", "\\")))
         added = "\n".join(filter(None, (changed_lines[:_MAX_DIFF_CHARACTERS], mistake)))
         return replace(result, content=(*result.content, Text(f"\n{added}"))) if added else result
+
+    def _text_inside(self, file: Path) -> str:
+        """Return the text of a file of the workspace: the call is not allowed yet, and may name any file."""
+        return _decoded(read_inside(file, self._workspace, _MAX_CHECKED_BYTES) or b"")
 
     async def _look(self, look: Callable[[], str]) -> str:
         try:
@@ -76,37 +85,24 @@ class EditGuidance(Feature):
             return ""
 
 
-def _has_text(file: Path) -> str:
-    """Return the beginning of a file's text; empty if it has none, or is no file."""
-    return read_beginning(file, 1, follow_links=False).decode("utf-8", "replace").strip() if file.is_file() else ""
-
-
-def _new_mistake(file: Path, arguments: JsonObject) -> str:
+def _new_mistake(name: str, text: str, arguments: JsonObject) -> str:
     """Return why a file that parses would not parse after this change; empty for another kind of call or of file."""
-    if file.suffix not in _PARSED_SUFFIXES or not file.is_file() or not (text := _whole_text(file)):
-        return ""
     match arguments.get("action"):
         case "write":
             changed_text = text_argument(arguments, "content")
         case "patch":
             old, new = text_argument(arguments, "old"), text_argument(arguments, "new")
             try:
-                changed_text = replace_text(text, old, new, bool(arguments.get("replace_all")), file.name).text
+                changed_text = replace_text(text, old, new, bool(arguments.get("replace_all")), name).text
             except ToolError:  # the tool says it
                 return ""
         case _:
             return ""
-    return "" if _mistake(file.name, text) else _mistake(file.name, changed_text)
+    return "" if not text.strip() or _mistake(name, text) else _mistake(name, changed_text)
 
 
-def _syntax_mistake(file: Path) -> str:
-    """Return why a Python or JSON file does not parse; empty if it does, or is of another kind."""
-    return _mistake(file.name, _whole_text(file)) if file.suffix in _PARSED_SUFFIXES else ""
-
-
-def _whole_text(file: Path) -> str:
-    """Return the text of a file; empty if it is too long to be parsed here, or not UTF-8."""
-    data = read_beginning(file, _MAX_CHECKED_BYTES + 1, follow_links=False)
+def _decoded(data: bytes) -> str:
+    """Return the text of a file; empty if it is too long to be looked at here, or not UTF-8."""
     try:
         return data.decode() if len(data) <= _MAX_CHECKED_BYTES else ""
     except UnicodeDecodeError:
@@ -114,8 +110,8 @@ def _whole_text(file: Path) -> str:
 
 
 def _mistake(name: str, text: str) -> str:
-    """Return why a text does not parse as Python or JSON, by the name of its file; empty if it does, or has nothing."""
-    if not text.strip():
+    """Return why the text of a Python or JSON file does not parse; empty if it does, is blank, or of another file."""
+    if not name.endswith(_PARSED_SUFFIXES) or not text.strip():
         return ""
     try:
         if name.endswith(".py"):
