@@ -39,7 +39,11 @@ def test_the_next_engine_knows_the_window(file: Path) -> None:
     assert window() == 4_096
 
 
-@pytest.mark.parametrize(("stated", "address"), [(16_384, ADDRESS), (8_192, "http://127.0.0.1:8081/v1")])
+@pytest.mark.parametrize(
+    ("stated", "address"),
+    [(16_384, ADDRESS), (8_192, "http://127.0.0.1:8081/v1"), (8_192, "http://127.0.0.1:80")],
+    ids=["another window", "another port", "the beginning of the port"],
+)
 def test_it_is_forgotten_if_the_server_states_another_window_or_is_another(
     stated: int, address: str, file: Path
 ) -> None:

@@ -48,7 +48,8 @@ class LearnedWindows:
         learned = self._windows.get(model_id)
         if learned is None:
             return
-        is_same_server = learned.address.startswith(address)
+        base = address.rstrip("/")
+        is_same_server = learned.address.rstrip("/") == base or learned.address.startswith(f"{base}/")
         if not is_same_server or learned.stated_tokens != stated_tokens:
             del self._windows[model_id]
             self._write()
