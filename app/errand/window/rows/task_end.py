@@ -319,11 +319,9 @@ def _estimate(row: TaskEndRow, width: int, tokens: DesignTokens) -> int:
 def _end_markdown(row: TaskEndRow, is_open: bool) -> str:
     if _is_quiet(row):
         return _quiet_remark(row.task)
-    text_of_task, remarks = (
-        row.task.outcome.summary or row.task.outcome.error,
-        (_remarks(row), untouched_text(row.task)),
-    )
-    return "\n\n".join(text for text in (_end_label(row.task).text, text_of_task, *remarks) if text)
+    text_of_task = row.task.outcome.summary or row.task.outcome.error
+    texts = (_end_label(row.task).text, text_of_task, _remarks(row), untouched_text(row.task))
+    return "\n\n".join(text for text in texts if text)
 
 
 def _end_text(row: TaskEndRow) -> str:

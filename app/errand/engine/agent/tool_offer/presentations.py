@@ -133,12 +133,7 @@ _BASH = Presentation(
         "background": Argument("For servers and watchers: return at once with an id."),
     },
 )
-_SHORT_BASH = Presentation(
-    "bash",
-    Shell.name,
-    "Run a shell command and return its output.",
-    {"command": _required()},
-)
+_SHORT_BASH = Presentation("bash", Shell.name, "Run a shell command and return its output.", {"command": _required()})
 _BACKGROUND = Presentation(
     "background",
     Shell.name,
