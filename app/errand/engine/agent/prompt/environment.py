@@ -7,7 +7,7 @@ minutes or hours, in which a folder changes and the date does not.
 
 import os
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from itertools import islice
 from pathlib import Path
@@ -128,7 +128,7 @@ def _is_listed_whole(environment: EnvironmentBlock) -> bool:
     return environment.entries is not None and len(environment.entries) == environment.entry_count
 
 
-def _quoted(names: "tuple[str, ...] | list[str]") -> str:
+def _quoted(names: Sequence[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
