@@ -19,7 +19,7 @@ from errand.engine.memory.entries import MemoryEntry
 from errand.engine.memory.index import WordIndex
 from errand.engine.memory.index_thread import IndexThread
 from errand.engine.memory.passages import VECTORS_OF, point_of
-from errand.engine.memory.question import read_question
+from errand.engine.memory.ranking.question import read_question
 from errand.engine.memory.search import MemorySearch, Semantics
 from errand.engine.memory.vector_states import set_states
 from errand.engine.memory.vectors.embedded import EmbeddedVectors

@@ -21,7 +21,7 @@ from errand.engine.memory.embedding import DIMENSIONS, Embedder
 from errand.engine.memory.entries import MemoryEntry
 from errand.engine.memory.index_thread import IndexThread
 from errand.engine.memory.passages import VECTORS_OF, embed_entries
-from errand.engine.memory.question import read_question
+from errand.engine.memory.ranking.question import read_question
 from errand.engine.memory.search import MemorySearch, Semantics
 from errand.engine.memory.vectors.embedded import EmbeddedVectors
 from errand.protocol.blocks import MemoryRole

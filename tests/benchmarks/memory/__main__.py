@@ -21,8 +21,8 @@ from errand.engine.memory.embedding import DIMENSIONS, Embedder
 from errand.engine.memory.entries import MemoryEntry
 from errand.engine.memory.index import WordIndex
 from errand.engine.memory.passages import VECTORS_OF, embed_entries
-from errand.engine.memory.question import read_question
-from errand.engine.memory.ranking import READ, WEIGHTS, Candidate, Features, rank
+from errand.engine.memory.ranking.question import read_question
+from errand.engine.memory.ranking.ranking import READ, WEIGHTS, Candidate, Features, rank
 from errand.engine.memory.search import NEAREST, proposed
 from errand.engine.memory.vectors.embedded import EmbeddedVectors
 from errand.engine.memory.word_hits import word_hits

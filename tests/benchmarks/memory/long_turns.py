@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
-from errand.engine.memory.question import read_question
+from errand.engine.memory.ranking.question import read_question
 from tests.benchmarks.memory.histories import Entry, History, Question, Split
 
 _SEED = 5

@@ -16,7 +16,7 @@ from errand.engine.memory.entries import MemoryEntry
 from errand.engine.memory.index import WordIndex
 from errand.engine.memory.index_thread import IndexThread
 from errand.engine.memory.passages import VECTORS_OF, count_passages, embedded_texts, passages, start_of
-from errand.engine.memory.question import read_question
+from errand.engine.memory.ranking.question import read_question
 from errand.engine.memory.search import MemorySearch, Semantics
 from errand.engine.memory.vector_filler import VectorFiller
 from errand.engine.memory.vector_states import counts

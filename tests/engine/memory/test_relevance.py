@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from errand.engine.memory.entries import MemoryEntry
-from errand.engine.memory.question import read_question
+from errand.engine.memory.ranking.question import read_question
 from errand.engine.memory.relevance import bears_on, excerpt
 
 ENTRY = MemoryEntry(

@@ -10,7 +10,7 @@ import pytest
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.memory.entries import MemoryEntry
 from errand.engine.memory.index_thread import IndexThread
-from errand.engine.memory.question import read_question
+from errand.engine.memory.ranking.question import read_question
 from errand.engine.memory.search import MemorySearch
 from errand.protocol.blocks import MemoryRole
 

@@ -15,7 +15,7 @@ from errand.engine.memory.index import IndexedEntry, sql_condition
 from errand.engine.memory.index_thread import IndexThread, IndexUnavailable
 from errand.engine.memory.model_download import ModelDownload
 from errand.engine.memory.passages import start_of
-from errand.engine.memory.question import Question, read_question
+from errand.engine.memory.ranking.question import Question, read_question
 from errand.engine.memory.relevance import excerpt, relevant_candidates, within
 from errand.engine.memory.rules import MemoryRules
 from errand.engine.memory.search import MemorySearch, SearchOutcome

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from errand.engine.memory.entries import MemoryEntry
-from errand.engine.memory.question import Question
-from errand.engine.memory.ranking import Candidate
+from errand.engine.memory.ranking.question import Question
+from errand.engine.memory.ranking.ranking import Candidate
 from errand.protocol.memory import MemoryItem
 
 # Cosines of the model: unrelated texts reach 0.2, answers mostly 0.35 to 0.7. On the histories for tuning, 76 % of the

@@ -10,8 +10,8 @@ from errand.engine.core.cancel import CancelSignal
 from errand.engine.memory.embedding import Embedder
 from errand.engine.memory.index import EntryHead, WordIndex
 from errand.engine.memory.index_thread import IndexThread
-from errand.engine.memory.question import Question
-from errand.engine.memory.ranking import READ, Candidate, first_scores, rank
+from errand.engine.memory.ranking.question import Question
+from errand.engine.memory.ranking.ranking import READ, Candidate, first_scores, rank
 from errand.engine.memory.vectors.base import (
     VectorFilter,
     VectorHit,

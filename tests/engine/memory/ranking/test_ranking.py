@@ -9,8 +9,8 @@ import pytest
 
 from errand.engine.memory.entries import MemoryEntry
 from errand.engine.memory.index import EntryHead, IndexedEntry
-from errand.engine.memory.question import Question, read_question
-from errand.engine.memory.ranking import READ, WEIGHTS, Candidate, Features, rank
+from errand.engine.memory.ranking.question import Question, read_question
+from errand.engine.memory.ranking.ranking import READ, WEIGHTS, Candidate, Features, rank
 from errand.engine.memory.word_hits import WordHits
 
 AT = datetime(2026, 3, 4, 9, tzinfo=UTC)

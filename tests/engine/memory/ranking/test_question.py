@@ -4,7 +4,7 @@ from datetime import date
 
 import pytest
 
-from errand.engine.memory.question import (
+from errand.engine.memory.ranking.question import (
     count_new_words,
     has_asked_form,
     read_question,

@@ -9,7 +9,7 @@ from operator import mul
 from typing import NamedTuple
 
 from errand.engine.memory.index import EntryHead, IndexedEntry
-from errand.engine.memory.question import Question, count_new_words, has_asked_form, share_of_questions
+from errand.engine.memory.ranking.question import Question, count_new_words, has_asked_form, share_of_questions
 from errand.engine.memory.word_hits import WordHits
 
 
