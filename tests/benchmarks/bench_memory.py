@@ -23,7 +23,7 @@ from errand.engine.memory.ranking.question import read_question
 from errand.engine.memory.search import MemorySearch, Semantics
 from errand.engine.memory.vector_states import set_states
 from errand.engine.memory.vectors.embedded import EmbeddedVectors
-from errand.engine.memory.word_hits import word_hits
+from errand.engine.memory.words.hits import word_hits
 from errand.engine.storage.records import conversations, nodes
 from errand.engine.tools.context import Vector
 from errand.protocol.conversations import Node

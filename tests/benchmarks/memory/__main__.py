@@ -25,7 +25,7 @@ from errand.engine.memory.ranking.question import read_question
 from errand.engine.memory.ranking.ranking import READ, WEIGHTS, Candidate, Features, rank
 from errand.engine.memory.search import NEAREST, proposed
 from errand.engine.memory.vectors.embedded import EmbeddedVectors
-from errand.engine.memory.word_hits import word_hits
+from errand.engine.memory.words.hits import word_hits
 from tests.benchmarks.memory.histories import QUESTION_KINDS, SPLITS, STYLES, History, Split, Style, all_histories
 from tests.benchmarks.memory.long_turns import long_turns
 from tests.support.minilm import minilm
@@ -143,7 +143,10 @@ def table(cases: Sequence[Case]) -> Iterator[str]:
 
 
 def fitted(cases: Sequence[Case]) -> Features:
-    """The weights under which what answers a question is most likely to be drawn first, held small."""
+    """The weights under which what answers a question is most likely to be drawn first, held small.
+
+    That of identifiers is no matter of degree: it stays.
+    """
     samples = [sample for case in cases if (sample := _sample(case)) and any(is_gold for _, is_gold in sample)]
     weights = [1.0] * len(WEIGHTS)
     for step in range(1, _STEPS + 1):
@@ -153,7 +156,7 @@ def fitted(cases: Sequence[Case]) -> Features:
                 slope[index] += part / len(samples)
         rate = _RATE * 20 / max(20, step)
         weights = [max(0.0, weight - 10 * rate * part) for weight, part in zip(weights, slope, strict=True)]
-    return Features(*(round(weight / weights[0], 2) for weight in weights))
+    return Features(*(round(weight / weights[0], 2) for weight in weights))._replace(exact=WEIGHTS.exact)
 
 
 def _sample(case: Case) -> list[tuple[tuple[float, ...], bool]]:

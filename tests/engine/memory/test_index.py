@@ -13,7 +13,7 @@ from errand.engine.memory.entries import MemoryEntry
 from errand.engine.memory.index import IndexedEntry, WordIndex
 from errand.engine.memory.index_thread import IndexThread, IndexUnavailable
 from errand.engine.memory.vectors.base import VectorFilter
-from errand.engine.memory.word_hits import word_hits
+from errand.engine.memory.words.hits import word_hits
 from errand.protocol.memory import MemoryPruneParams
 
 START = datetime(2026, 3, 2, 9, tzinfo=UTC)

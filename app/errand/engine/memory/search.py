@@ -20,7 +20,7 @@ from errand.engine.memory.vectors.base import (
     VectorsMismatch,
     VectorStore,
 )
-from errand.engine.memory.word_hits import WordHits, word_hits
+from errand.engine.memory.words.hits import WordHits, word_hits
 from errand.engine.tools.results import ToolError
 
 # Cosines by the numbers of the nearest entries.

@@ -11,7 +11,7 @@ from errand.engine.memory.entries import MemoryEntry
 from errand.engine.memory.index import EntryHead, IndexedEntry
 from errand.engine.memory.ranking.question import Question, read_question
 from errand.engine.memory.ranking.ranking import READ, WEIGHTS, Candidate, Features, rank
-from errand.engine.memory.word_hits import WordHits
+from errand.engine.memory.words.hits import WordHits
 
 AT = datetime(2026, 3, 4, 9, tzinfo=UTC)
 QUESTION = read_question("When did the boiler leak?")

@@ -5,23 +5,12 @@ from calendar import monthrange
 from dataclasses import dataclass
 from datetime import date, timedelta
 
+from errand.engine.memory.words.stop_words import ENGLISH, language_of, stop_words
+
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
 _MAX_WORDS = 64
 _MAX_QUESTION_LENGTH = 4_000
 _BEGINNING = 800
-# Words that say nothing about what is looked for.
-_STOP_WORD_LIST = """
-a about above after again against ago all also am an and any are aren't as at be because been before being below
-between both but by can can't cannot could couldn't did didn't do does doesn't doing don't down during each ever
-few for from further get gets getting go goes going got had hadn't has hasn't have haven't having he her here hers
-herself him himself his how i i'd i'll i'm i've if in into is isn't it it's its itself just know let's like made
-make makes many may me might mine more most much must my myself no nor not now of off on once one only or other our
-ours ourselves out over own please said same say says shall she should shouldn't so some still such tell than that
-that's the their theirs them themselves then there these they they're thing things think this those though through
-to too under until up upon us use used using very was wasn't we we're were weren't what what's when where which
-while who whom whose why will with won't would wouldn't yet you you're your yours yourself
-"""
-_STOP_WORDS = frozenset(_STOP_WORD_LIST.split())
 _MONTH_LIST = "january february march april may june july august september october november december"
 _WEEKDAY_LIST = "monday tuesday wednesday thursday friday saturday sunday"
 _MONTHS = _MONTH_LIST.split()
@@ -89,6 +78,7 @@ class Question:
     asks_time: bool
     asks_number: bool
     asks_name: bool
+    language: str = ENGLISH
 
     @property
     def is_about_asker(self) -> bool:
@@ -106,10 +96,11 @@ def read_question(text: str) -> Question:
     text = text[:_MAX_QUESTION_LENGTH]
     lower = text.lower().replace("’", "'")
     every = [match[0] for match in _WORD.finditer(lower)][:_MAX_WORDS]
-    terms = tuple(dict.fromkeys(word.removesuffix("'s") for word in every if word not in _STOP_WORDS))
+    language = language_of(every)
+    terms = tuple(dict.fromkeys(word.removesuffix("'s") for word in every if word not in stop_words(language)))
     weekdays = tuple(day for name, day in _WEEKDAYS.items() if re.search(rf"\b{name}s?\b", lower))
     asked = (bool(form.search(lower)) for form in (_ASKS_TIME, _ASKS_NUMBER, _ASKS_NAME))
-    return Question(text, terms, frozenset(every), tuple(_periods(lower)), weekdays, *asked)
+    return Question(text, terms, frozenset(every), tuple(_periods(lower)), weekdays, *asked, language=language)
 
 
 def has_asked_form(question: Question, text: str) -> bool:
@@ -124,7 +115,7 @@ def has_asked_form(question: Question, text: str) -> bool:
 def count_new_words(question: Question, text: str) -> int:
     """Return how many significant words the beginning of a text has that are not in the question."""
     beginning = text[:_BEGINNING].lower().replace("’", "'").replace("'s", "")
-    return len(set(_WORD.findall(beginning)).difference(_STOP_WORDS, question.terms))
+    return len(set(_WORD.findall(beginning)).difference(stop_words(question.language), question.terms))
 
 
 def tells_time(text: str) -> bool:

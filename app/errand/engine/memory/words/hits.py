@@ -1,7 +1,7 @@
 """Full text: the entries that have the words of a question, with their scores."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from errand.engine.memory.index import WordIndex, sql_condition
@@ -20,10 +20,14 @@ _AMONG = " AND EXISTS (SELECT 1 FROM entries WHERE number = +{table}.rowid AND {
 
 @dataclass(frozen=True, slots=True)
 class WordHits:
-    """Scores (BM25) by the number of entries: of their own words, and of short entries with their neighbours."""
+    """Scores (BM25) by the number of entries: of their own words, and of short entries with their neighbours.
+
+    `exact` has the entries with rare identifiers of the question, and the share that they have of these, up to 1.
+    """
 
     own: Mapping[int, float]
     window: Mapping[int, float]
+    exact: Mapping[int, float] = field(default_factory=dict[int, float])
 
 
 def word_hits(terms: Sequence[str], index: WordIndex, where: VectorFilter | None = None) -> WordHits:

@@ -1,0 +1,21 @@
+"""Words that say nothing about what is looked for, by language. The lists are in resources/stop_words."""
+
+from collections.abc import Collection
+from functools import cache
+from importlib.resources import files
+from typing import Final
+
+ENGLISH: Final = "en"
+LANGUAGES: Final = (ENGLISH, "de", "fr", "es", "it", "pt", "nl")
+
+
+def language_of(words: Collection[str]) -> str:
+    """Return the language that most of these words, in lower case, are stop words of; English if there are none."""
+    return max(LANGUAGES, key=lambda language: sum(word in stop_words(language) for word in words))
+
+
+@cache
+def stop_words(language: str) -> frozenset[str]:
+    """Return the stop words of one of `LANGUAGES`, in lower case."""
+    file = files("errand.resources") / "stop_words" / f"{language}.txt"
+    return frozenset(file.read_text(encoding="utf-8").split())
