@@ -140,7 +140,7 @@ async def test_tokens_of_a_turn_are_divided_in_proportion_to_characters(engine: 
         turns.started("c1", "t1", 1, PRICED, NOW, parts),
         turns.finished("t1", 1, "complete", used(1000, 0.5), NOW),
         turns.started("c1", "t1", 2, PRICED, NOW, parts),
-        tasks.add(
+        tasks.save_prompt(
             "t1",
             (
                 PromptPart(name="role", text="r" * 300),

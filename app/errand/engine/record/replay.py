@@ -134,7 +134,7 @@ async def _play(record: TaskRecord, builder: TaskBuilder, script: ReplayScript, 
     await branch.save()
     history = visible_messages(record.history, record.head.kept_ids, tuple)
     personality = record.head.personality
-    builder.database.journal.put(tasks.add(task.id, record.head.prompt or _role_prompt(personality)))
+    builder.database.journal.put(tasks.save_prompt(task.id, record.head.prompt or _role_prompt(personality)))
     _restore_request_size(record, task, builder)
     script.run = builder.build(task, branch, personality, model, history, 1 if message is not None else 0, tuple)
     await script.run.run(message)

@@ -5,13 +5,18 @@ from pathlib import Path
 
 import msgspec
 
+from errand.engine.agent.prompt.texts import prompt_text
 from errand.protocol.blocks import NoticeBlock
 from errand.protocol.events import PromptReading
 from errand.protocol.tasks.methods import TaskStartParams
 from errand.text.notice_text import notice_text
-from tests.support.engine_parts import engine_parts
+from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.local_servers import llama_cpp, loading_llama_cpp, ollama, vllm
-from tests.support.model_server import ModelServer, Page, Reply
+from tests.support.model_replies import results
+from tests.support.model_server import Call, ModelServer, Page, ReceivedRequest, Reply
+
+_CHANGED = Reply(text='{"name": "edit", "arguments": {"path": "a.txt", "old_string": "old", "new_string": "new"}}')
+_ANSWERED = Reply(text='{"name": "answer", "arguments": {"text": "Done."}}')
 
 
 async def test_a_task_waits_while_a_server_loads_its_model_and_names_it_then(tmp_path: Path) -> None:
@@ -28,6 +33,47 @@ async def test_a_task_waits_while_a_server_loads_its_model_and_names_it_then(tmp
     assert [request.body["model"] for request in server.requests] == ["m.gguf"]
     assert [node.model for node in nodes if node.role == "assistant"] == ["llama_cpp/m.gguf"]
     assert not [block for node in nodes for block in node.blocks if isinstance(block, NoticeBlock)]
+
+
+async def test_the_tools_of_a_small_model_are_chosen_once_it_is_loaded(tmp_path: Path) -> None:
+    server = ModelServer([_CHANGED, _ANSWERED], pages=loading_llama_cpp())
+    async with engine_parts(tmp_path, server) as engine:
+        (engine.workspace / "a.txt").write_text("old\n")
+        engine.services.keys.add_environment({"LLAMA_CPP_API_BASE": server.url})
+        task = await engine.services.runner.start(_changing(engine))
+        await engine.watcher.task(task.id, lambda task: task.activity.awaits_server)
+        server.pages.update(llama_cpp("small.gguf", window=32_768))
+        await engine.watcher.end(task.id)
+        stored = await engine.services.database.prompts.of_task(task.id)
+        sent = await engine.services.database.turns.sent(task.id)
+        (changed, *_) = results(engine.watcher.nodes())
+    (prompt, *_) = (str(message["content"]) for message in server.requests[0].sent_messages)
+    assert "response_format" in server.requests[0].body
+    assert prompt_text("short_rules") in prompt and prompt_text("task_rules") not in prompt
+    assert prompt_text("short_rules") in [part.text for part in stored]
+    assert "-old\n+new" in changed.text  # what only small models are told
+    assert sent is not None and {part.part: part.items for part in sent.parts}["tools"] == 6
+
+
+async def test_the_tools_are_chosen_again_when_the_server_has_another_model(tmp_path: Path) -> None:
+    replies = iter([Reply(calls=(Call("bash", {"command": "true"}),)), _ANSWERED])
+
+    def answer(request: ReceivedRequest) -> Reply:
+        server.pages.update(llama_cpp("small.gguf", window=32_768))
+        return next(replies)
+
+    silent: Page = 500, {"error": "starting"}
+    server = ModelServer(answer=answer, pages={"/v1/models": silent, "/props": silent})
+    async with engine_parts(tmp_path, server) as engine:
+        engine.services.keys.add_environment({"LLAMA_CPP_API_BASE": server.url})
+        ended = await engine.watcher.end((await engine.services.runner.start(_changing(engine))).id)
+    before, after = server.requests
+    assert "grep" in before.offered and "response_format" not in before.body
+    assert prompt_text("task_rules") in str(before.sent_messages[0]["content"])
+    assert not after.offered and "response_format" in after.body
+    assert prompt_text("short_rules") in str(after.sent_messages[0]["content"])
+    assert '"name": "bash"' in str(after.sent_messages) and '"grep"' not in str(after.sent_messages)
+    assert (ended.outcome.summary, len(server.requests)) == ("Done.", 2)
 
 
 async def test_a_wait_for_a_loading_server_can_be_stopped(tmp_path: Path) -> None:
@@ -121,6 +167,12 @@ async def test_what_cannot_fit_into_the_window_of_an_ollama_is_not_sent(tmp_path
         ended = await engine.watcher.end(task.id)
     assert (ended.outcome.error or "").endswith("or start Ollama with OLLAMA_CONTEXT_LENGTH=8192.")
     assert server.requests == []
+
+
+def _changing(engine: EngineParts) -> TaskStartParams:
+    return TaskStartParams(
+        prompt="hi", model="llama_cpp/small.gguf", workspace=str(engine.workspace), mode="task", approve="all"
+    )
 
 
 def _progress(processed: int) -> bytes:

@@ -8,6 +8,8 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator
 from pathlib import Path
 from string import Template
 
+import msgspec
+
 from errand.engine.agent.prompt.skills import skills_part
 from errand.engine.agent.prompt.texts import prompt_text
 from errand.engine.agent.prompt.workspace import PromptContext, read_inside, workspace_folders
@@ -15,6 +17,7 @@ from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.skill_state import skill_state
 from errand.engine.core.workspace_threads import in_workspace
 from errand.engine.memory.facts import Facts
+from errand.engine.models.base import CallForm
 from errand.engine.models.reply.usage import CHARACTERS_A_TOKEN
 from errand.engine.storage.database import Database
 from errand.engine.storage.records import tasks
@@ -33,7 +36,9 @@ OWN_FOLDER = Path(".config/errand")
 MAX_INSTRUCTION_BYTES = 32_768
 # For all facts together, by length. A hundred facts of usual length take less.
 MAX_FACT_TOKENS = 4_000
-_PLAN = "plan"
+_PLAN, _RULES = "plan", "rules"
+# Of small models, which call tools as JSON (decision 82).
+_SHORT_RULES = "short_rules"
 
 
 def role_part(context: PromptContext) -> PromptPart:
@@ -41,8 +46,11 @@ def role_part(context: PromptContext) -> PromptPart:
 
 
 def rules_part(context: PromptContext) -> PromptPart:
-    rules = "short_rules" if context.is_short else "chat_rules" if context.mode == "chat" else "task_rules"
-    return PromptPart(name="rules", text=prompt_text(rules))
+    return PromptPart(name=_RULES, text=rules_text(context.mode))
+
+
+def rules_text(mode: TaskMode) -> str:
+    return prompt_text("chat_rules" if mode == "chat" else "task_rules")
 
 
 def instructions_part(context: PromptContext) -> PromptPart | None:
@@ -142,7 +150,7 @@ def remarks_of(parts: Iterable[PromptPart]) -> Iterator[PromptRemark | Remark]:
 class TaskSystemPrompt:
     """The system prompt of one task. `role` is the personality's own prompt.
 
-    `ask_about_skills` is awaited before new parts are read. `is_short`: it is for a small model.
+    `ask_about_skills` is awaited before new parts are read.
     """
 
     def __init__(
@@ -153,10 +161,8 @@ class TaskSystemPrompt:
         database: Database,
         paths: Paths,
         ask_about_skills: Callable[[CancelSignal], Awaitable[None]],
-        *,
-        is_short: bool = False,
     ) -> None:
-        self._is_short = is_short
+        self._parts: tuple[PromptPart, ...] = ()
         self._task = task
         self._role = role
         self._facts = facts
@@ -166,24 +172,33 @@ class TaskSystemPrompt:
 
     async def parts(self, cancel: CancelSignal) -> tuple[PromptPart, ...]:
         """Return the stored parts, also after a restart; otherwise new ones, committed with the next write."""
-        stored = await self._database.prompts.of_task(self._task.id)
-        if stored:
-            return stored
+        self._parts = await self._database.prompts.of_task(self._task.id)
+        if self._parts:
+            return self._parts
         task = self._task
         workspace = Path(task.request.workspace)
         await self._ask_about_skills(cancel)
         facts = await self._facts.for_task(workspace)
-        parts = await current_parts(
-            self._role,
-            workspace,
-            task.options.mode,
-            self._paths,
-            facts,
-            task.options.approve,
-            is_short=self._is_short,
-        )
-        self._database.journal.put(tasks.add(self._task.id, parts))
+        parts = await current_parts(self._role, workspace, task.options.mode, self._paths, facts, task.options.approve)
+        self._store(parts)
         return parts
+
+    def text(self, call_form: CallForm) -> str:
+        """Return the prompt with the rules for a model that calls tools so; the parts are stored if these change."""
+        stored = next((part.text for part in self._parts if part.name == _RULES), None)
+        short = prompt_text(_SHORT_RULES)
+        if stored is not None and (stored == short) != (call_form == "json"):
+            rules = short if call_form == "json" else rules_text(self._task.options.mode)
+            self._store(
+                tuple(
+                    msgspec.structs.replace(part, text=rules) if part.name == _RULES else part for part in self._parts
+                )
+            )
+        return join_parts(self._parts)
+
+    def _store(self, parts: tuple[PromptPart, ...]) -> None:
+        self._parts = parts
+        self._database.journal.put(tasks.save_prompt(self._task.id, parts))
 
 
 async def current_parts(
@@ -193,13 +208,11 @@ async def current_parts(
     paths: Paths,
     facts: tuple[Fact, ...],
     approve: ApproveMode = "ask",
-    *,
-    is_short: bool = False,
 ) -> tuple[PromptPart, ...]:
     """Return the parts that a task would get if it started now. Raises `FolderNotAnswering` if they cannot be read."""
 
     def read() -> tuple[PromptPart, ...]:
         skills = skill_state(paths.skills)
-        return read_parts(PromptContext(role, workspace, mode, Path.home(), approve, skills, facts, is_short))
+        return read_parts(PromptContext(role, workspace, mode, Path.home(), approve, skills, facts))
 
     return await in_workspace(workspace, read)

@@ -17,7 +17,7 @@ class PromptContext:
     """`role` is the personality's own prompt. `workspace` is a real path, `home` the user's home directory.
 
     `skills` says which are switched off, and whether those of the workspace are trusted; None uses all. `facts` are
-    those for this workspace, oldest first. `is_short`: for a small model.
+    those for this workspace, oldest first.
     """
 
     role: str
@@ -27,7 +27,6 @@ class PromptContext:
     approve: ApproveMode = "ask"
     skills: SkillState | None = None
     facts: tuple[Fact, ...] = ()
-    is_short: bool = False
 
 
 def workspace_folders(workspace: Path, home: Path) -> tuple[Path, ...]:

@@ -1,13 +1,17 @@
-"""Waits for a model server that loads its model, and takes the model that it serves then."""
+"""Waits for a model server that loads its model, and prepares requests for the model that it serves then."""
 
 import asyncio
 import time
+from collections.abc import Callable
 from dataclasses import replace
 
 from errand.engine.agent.loop.features import Feature
+from errand.engine.agent.prompt.system_prompt import TaskSystemPrompt
 from errand.engine.agent.run.pause_gate import wait_or_cancel
 from errand.engine.agent.run.recorder import TaskRecorder
+from errand.engine.agent.run.task_context import TaskTools
 from errand.engine.agent.run.task_state import TaskState
+from errand.engine.agent.tool_offer.choice import ToolChoice
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.errors import EngineError
 from errand.engine.models.base import ModelRequest
@@ -24,13 +28,25 @@ _ENOUGH_TOKENS = 16_384
 class ModelServerWait(Feature):
     """Asks the model's server before each call, which the person may have started again with another model.
 
-    A server that serves one model answers with it whatever the request names, so that name is the one to record.
+    A server that serves one model answers with it whatever the request names, so that name is the one to record. What
+    the server says of the model decides which tools the request has, and which rules: `choice_for` returns that by id.
     """
 
-    def __init__(self, state: TaskState, recorder: TaskRecorder, servers: ModelServers) -> None:
+    def __init__(
+        self,
+        state: TaskState,
+        recorder: TaskRecorder,
+        servers: ModelServers,
+        tools: TaskTools,
+        prompt: TaskSystemPrompt,
+        choice_for: Callable[[str], ToolChoice],
+    ) -> None:
         self._state = state
         self._recorder = recorder
         self._servers = servers
+        self._tools = tools
+        self._prompt = prompt
+        self._choice_for = choice_for
         self._told: set[tuple[str, str]] = set()
 
     async def before_request(self, request: ModelRequest, cancel: CancelSignal) -> ModelRequest:
@@ -43,12 +59,17 @@ class ModelServerWait(Feature):
             await self._learn_window(request.model, api_base, status, cancel)
         if status is not None and status.kind == "llama_cpp":
             request = replace(request, options=replace(request.options, prompt_progress=True))
+        if cancel.is_set:
+            return request
         only = status.only_model if status is not None else None
         provider, _, name = request.model.removeprefix(REACT).partition("/")
-        if only is None or only.name == name or cancel.is_set:
-            return request
-        prefix = REACT if request.model.startswith(REACT) else ""
-        return self._to_model(request, f"{prefix}{provider}/{only.name}")
+        if only is not None and only.name != name:
+            prefix = REACT if request.model.startswith(REACT) else ""
+            request = self._to_model(request, f"{prefix}{provider}/{only.name}")
+        if status is not None and status.is_described:
+            self._tools.choose(self._choice_for(request.model))
+        offer = self._tools.offer
+        return replace(request, tools=offer.definitions, system_prompt=self._prompt.text(offer.call_form))
 
     def _to_model(self, request: ModelRequest, model: str) -> ModelRequest:
         change = (request.model, model)

@@ -15,7 +15,7 @@ from errand.engine.agent.run.task_state import TaskState, must_work
 from errand.engine.core.cancel import CancelSignal, StopCause
 from errand.engine.core.ids import new_id
 from errand.engine.core.messages import AssistantMessage, Message
-from errand.engine.models.base import ModelRequest, ToolDefinition
+from errand.engine.models.base import ModelRequest, ReplyEnd, ToolDefinition
 from errand.engine.tools.control.task_messages import AskUser, TaskComplete
 from errand.protocol.asks import Ask, ReachedLimit
 from errand.protocol.blocks import EngineMessageKind
@@ -75,7 +75,6 @@ class StopPolicy(Feature):
 
     async def before_request(self, request: ModelRequest, cancel: CancelSignal) -> ModelRequest:
         """Check the daily limits: they also apply to a first call, and other tasks use them up meanwhile."""
-        self._tools = request.tools
         while not cancel.is_set and (over := reached_limit(await self._daily_budget.uses())) is not None:
             to = await self._ask_to_raise(over, self._daily_budget.configured_limit(over.kind), cancel)
             if to is not None:
@@ -84,6 +83,12 @@ class StopPolicy(Feature):
                 self.limit_end = over
                 cancel.set(StopCause("limit"))
         return request
+
+    async def after_reply(
+        self, request: ModelRequest, sent: ModelRequest, end: ReplyEnd, cancel: CancelSignal
+    ) -> ReplyEnd:
+        self._tools = sent.tools
+        return end
 
     async def finish_turn(self, turn: FinishedTurn, cancel: CancelSignal) -> TurnDecision | None:
         """`end` if the task is complete and its queue empty, or out of limits; `continue` to nudge the model."""

@@ -208,7 +208,9 @@ class TaskBuilder:
         find_tools = FindTools(lambda: tools.offer.hidden_definitions)
         bound = self._tools(task, personality, state, completion, tool_context)
         tools = TaskTools(
-            self.tools.replace((*bound, find_tools)), Path(task.request.workspace), self._choice(task, personality)
+            self.tools.replace((*bound, find_tools)),
+            Path(task.request.workspace),
+            self._choice(task, personality, task.request.model),
         )
         calls.find_tools = lambda: tools.all
         recorder.findable_tools = lambda: tools.offer.findable
@@ -229,7 +231,8 @@ class TaskBuilder:
         is_resumed = open_turn is not None or task.progress.step_count > 0
         names = CallNames(history, 0 if is_resumed else first_message(history, stored_prompts))
         window = ContextWindow(branch, recorder, summaries, self.database, options, warn)
-        servers = self.models.servers
+        prompt = self._system_prompt(context, personality)
+        wait = self._server_wait(context, recorder, tools, prompt, personality)
         features = (
             ResultPictures(self.attachments),
             RepeatDetector(context, history, warn, policy.end_as_stuck),
@@ -237,10 +240,10 @@ class TaskBuilder:
             ModeDetector(state, policy),
             policy,
             gate,
-            *(() if servers is None else (ModelServerWait(state, recorder, servers),)),
+            *wait,
             recall,
             window,
-            *((EditGuidance(workspace),) if tools.offer.call_form == "json" else ()),
+            EditGuidance(workspace, tools),
             Approvals(
                 context,
                 tools,
@@ -274,16 +277,6 @@ class TaskBuilder:
             model=task.request.model,
             thinking_level=task.request.thinking_level,
         )
-        skills = SkillQuestion(context, self.paths.skills)
-        prompt = TaskSystemPrompt(
-            task,
-            personality.system_prompt,
-            self.memory.facts,
-            self.database,
-            self.paths,
-            skills.ask_if_new,
-            is_short=tools.offer.call_form == "json",
-        )
         return TaskRun(
             TaskParts(
                 context=context,
@@ -307,10 +300,10 @@ class TaskBuilder:
         served = self._served(task, model)
         return served.server if served is not None else "other"
 
-    def _served(self, task: Task, model: str = "") -> ServedModel | None:
-        """Return what the server of a model says of it, by default of the task's; None if nothing is known."""
+    def _served(self, task: Task, model: str) -> ServedModel | None:
+        """Return what the server of a model says of it; None if nothing is known."""
         servers = self.models.servers
-        return servers.known(model or task.request.model, task.request.api_base) if servers is not None else None
+        return servers.known(model, task.request.api_base) if servers is not None else None
 
     def _delegation(self, state: TaskState, policy: StopPolicy) -> Delegation | None:
         if self.sub_agents is None:
@@ -338,11 +331,29 @@ class TaskBuilder:
             return tools
         return (*tools, SendUpdate(), Todo(state.set_todo), completion)
 
-    def _choice(self, task: Task, personality: Personality) -> ToolChoice:
+    def _choice(self, task: Task, personality: Personality, model: str) -> ToolChoice:
         """Return which tools the model is offered, and how it calls them."""
         named = frozenset((*chosen_tools(personality), *task.request.tools))
-        model = task.request.model
-        return choose_tools(self.settings.values.tool_set, self._served(task), self.models.window_of(model), named)
+        served = self._served(task, model)
+        return choose_tools(self.settings.values.tool_set, served, self.models.window_of(model), named)
+
+    def _system_prompt(self, context: TaskContext, personality: Personality) -> TaskSystemPrompt:
+        skills = SkillQuestion(context, self.paths.skills)
+        role, task = personality.system_prompt, context.state.task
+        return TaskSystemPrompt(task, role, self.memory.facts, self.database, self.paths, skills.ask_if_new)
+
+    def _server_wait(
+        self,
+        context: TaskContext,
+        recorder: TaskRecorder,
+        tools: TaskTools,
+        prompt: TaskSystemPrompt,
+        personality: Personality,
+    ) -> tuple[ModelServerWait, ...]:
+        if self.models.servers is None:
+            return ()
+        choice_for = partial(self._choice, context.state.task, personality)
+        return (ModelServerWait(context.state, recorder, self.models.servers, tools, prompt, choice_for),)
 
     def _show_background(self, conversation_id: str, commands: tuple[BackgroundCommand, ...]) -> None:
         self.log.publish(BackgroundUpdate(conversation_id=conversation_id, commands=commands))

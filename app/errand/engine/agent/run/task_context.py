@@ -48,7 +48,7 @@ class TaskContext:
 class TaskTools:
     """The tools of one task: report the effects of a call, and run only what was allowed.
 
-    `offer` is how the model is told of them.
+    `offer` is how the model is told of them. It changes with the model that its server has.
     """
 
     def __init__(self, tools: tuple[GuardedTool, ...], workspace: Path, choice: ToolChoice) -> None:
@@ -56,6 +56,12 @@ class TaskTools:
         self._workspace = workspace
         self._choice = choice
         self._use(tools)
+
+    def choose(self, choice: ToolChoice) -> None:
+        """Offer the tools in another way from the next request on."""
+        if choice != self._choice:
+            self._choice = choice
+            self._use(self.all)
 
     def set_service_tools(self, tools: tuple[GuardedTool, ...]) -> None:
         """The tools of connected servers, beside the task's own, whose names win."""

@@ -10,7 +10,7 @@ from errand.protocol.context import PromptPart
 from errand.protocol.tasks.methods import TaskListResult
 from errand.protocol.tasks.task import Task
 
-_ADD = upsert(prompts, ["task_id"])
+_SAVE_PROMPT = upsert(prompts, ["task_id"], ["parts"])
 _OF_TASK = select(prompts.c.parts).where(prompts.c.task_id == bindparam("task_id"))
 
 _SAVE = upsert(tasks, ["id"], ["status", "ended_at", "body"])
@@ -27,9 +27,8 @@ _NOT_OF_SUB_AGENTS = tasks.c.body.not_like('%"parentId":"%')
 _RECENT = 50
 
 
-def add(task_id: str, parts: tuple[PromptPart, ...]) -> Write:
-    """Keeps an existing row."""
-    return Write(_ADD, {"task_id": task_id, "parts": to_json(parts)})
+def save_prompt(task_id: str, parts: tuple[PromptPart, ...]) -> Write:
+    return Write(_SAVE_PROMPT, {"task_id": task_id, "parts": to_json(parts)})
 
 
 class PromptStore:

@@ -10,6 +10,7 @@ import msgspec
 from errand.engine.agent.loop.features import Feature
 from errand.engine.agent.loop.hooks import FinishedCall, PendingCall, ToolRefusal
 from errand.engine.agent.prompt.workspace import read_inside
+from errand.engine.agent.run.task_context import TaskTools
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.errors import FolderNotAnswering
 from errand.engine.core.messages import Text
@@ -29,14 +30,15 @@ _PARSED_SUFFIXES = (".py", ".json")
 
 
 class EditGuidance(Feature):
-    """Guidance on the files of one task.
+    """Guidance on the files of one task, while it has a model that calls tools as JSON.
 
     A write over a file that no call has read or written is refused once. A change after which a Python or JSON file no
     longer parses is refused.
     """
 
-    def __init__(self, workspace: Path) -> None:
+    def __init__(self, workspace: Path, tools: TaskTools) -> None:
         self._workspace = workspace
+        self._tools = tools
         self._known_paths: set[Path] = set()
 
     async def before_tool_call(self, pending: PendingCall, cancel: CancelSignal) -> PendingCall | ToolRefusal:
@@ -46,6 +48,8 @@ class EditGuidance(Feature):
         file = self._workspace / path
         is_first = file not in self._known_paths
         self._known_paths.add(file)
+        if not self._guides:
+            return pending
         text = await self._look(lambda: self._text_inside(file))
         if is_first and pending.arguments.get("action") == "write" and text.strip():
             return ToolRefusal(
@@ -64,7 +68,9 @@ class EditGuidance(Feature):
         result = finished.result
         details = result.details or {}
         diff, path = details.get("diff"), details.get("path")
-        if finished.pending.call.name != Code.name or not isinstance(diff, str) or not isinstance(path, str):
+        if not self._guides or finished.pending.call.name != Code.name:
+            return result
+        if not isinstance(diff, str) or not isinstance(path, str):
             return result
         file = Path(path)
         mistake = await self._look(
@@ -73,6 +79,11 @@ class EditGuidance(Feature):
         changed_lines = "\n".join(line for line in diff.splitlines() if not line.startswith(("---", "+++", "\\")))
         added = "\n".join(filter(None, (changed_lines[:_MAX_DIFF_CHARACTERS], mistake)))
         return replace(result, content=(*result.content, Text(f"\n{added}"))) if added else result
+
+    @property
+    def _guides(self) -> bool:
+        """The model is a small one: another may have been served before."""
+        return self._tools.offer.call_form == "json"
 
     def _text_inside(self, file: Path) -> str:
         """Return the text of a file of the workspace: the call is not allowed yet, and may name any file."""
