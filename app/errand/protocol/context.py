@@ -7,7 +7,7 @@ from errand.protocol.conversations import Node
 from errand.protocol.notices import PromptRemark
 from errand.protocol.tasks.methods import TaskResult
 
-PromptPartName = Literal["role", "rules", "instructions", "skills", "facts", "workspace", "plan"]
+PromptPartName = Literal["role", "rules", "instructions", "skills", "facts", "workspace"]
 
 ContextPart = Literal["system", "tools", "services", "summary", "kept", "environment", "history", "results", "memory"]
 

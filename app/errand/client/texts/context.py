@@ -23,7 +23,6 @@ PROMPT_PARTS: dict[PromptPartName, str] = {
     "skills": tr("Skills"),
     "facts": tr("Pinned facts"),
     "workspace": tr("Working folder"),
-    "plan": tr("Plan mode"),
 }
 
 

@@ -9,12 +9,14 @@ import pytest
 from errand.engine.permissions.policy import PLAN_MODE
 from errand.protocol.asks import Ask, AskAnswerParams
 from errand.protocol.tasks.groups import ApproveMode
+from errand.protocol.tasks.methods import TaskRetryParams
 from errand.protocol.tasks.task import Task
 from errand.system.paths import Paths
 from tests.support.engine_parts import EngineParts, crash, engine_parts
 from tests.support.model_replies import DONE, results, shell
 from tests.support.model_server import Call, ModelServer, Reply
 
+MODES: tuple[ApproveMode, ...] = ("edits", "plan", "plan", "edits", "edits")
 QUESTION = Reply(calls=(Call("ask_user", {"question": "Which colour?"}),))
 
 
@@ -82,8 +84,47 @@ async def test_plan_mode_denies_a_write_and_a_command_but_runs_what_only_looks(t
         assert written.startswith(f"Not allowed: {PLAN_MODE}") and touched.startswith(f"Not allowed: {PLAN_MODE}")
         assert (listed, answered) == ("notes", "blue")
         assert not (engine.workspace / "made").exists()
-        assert "## Plan mode" in str(engine.model.requests[0].messages[0]["content"])
-    assert "## Plan mode" not in str(engine.model.requests[-1].messages[1:])
+        plan_messages = [
+            message for message in engine.model.requests[-1].messages if "## Plan mode" in str(message["content"])
+        ]
+    assert [message["role"] for message in plan_messages] == ["user"]
+
+
+async def test_the_agent_learns_of_a_mode_that_was_chosen_between_two_messages_and_of_the_same_mode_once(
+    tmp_path: Path,
+) -> None:
+    async with engine_parts(tmp_path, ModelServer(answer=lambda request: Reply(text="Fine."))) as engine:
+        conversation_id: str | None = None
+        for mode in MODES:
+            task = await engine.start("Do it.", approve=mode, conversation_id=conversation_id)
+            conversation_id = (await engine.watcher.end(task.id)).conversation_id
+    assert conversation_id is not None
+    messages = engine.model.requests[-1].messages
+    user_texts = [str(message["content"]) for message in messages if message["role"] == "user"]
+    assert [("## Plan mode" in text, "Plan mode is over" in text) for text in user_texts] == [
+        (False, False),
+        (True, False),
+        (False, False),
+        (False, True),
+        (False, False),
+    ]
+    assert all(text.endswith("Do it.") for text in user_texts)
+    assert len({str(request.messages[0]) for request in engine.model.requests}) == 1  # the provider's cache holds
+
+
+@pytest.mark.parametrize(("first", "then", "is_told"), [("plan", "edits", False), ("edits", "plan", True)])
+async def test_a_retry_in_another_mode_is_told_of_it(
+    tmp_path: Path, first: ApproveMode, then: ApproveMode, is_told: bool
+) -> None:
+    async with engine_parts(tmp_path, ModelServer(answer=lambda request: Reply(text="Fine."))) as engine:
+        task = await engine.watcher.end((await engine.start("Do it.", approve=first)).id)
+        (reply,) = (node for node in engine.watcher.nodes() if node.role == "assistant")
+        await engine.services.runner.modes.change(task.conversation_id, then, "window", attended=True)
+        again = await engine.services.runner.retry(TaskRetryParams(node_id=reply.id))
+        await engine.watcher.end(again.id)
+    assert again.options.approve == then
+    last = str(engine.model.requests[-1].messages[-1]["content"])
+    assert ("## Plan mode" in last.rpartition("Do it.")[2], "Plan mode is over" in last) == (is_told, not is_told)
 
 
 async def test_a_mode_that_allows_what_waits_settles_it(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from errand.engine.agent.prompt.texts import prompt_text
 from errand.engine.core.messages import ModelMessage, Text, UserMessage, user_text
 from errand.engine.models.reply.usage import characters_of
 from errand.engine.storage.records.nodes import NodeStore
-from errand.protocol.blocks import EnvironmentBlock, SummaryBlock
+from errand.protocol.blocks import Block, EnvironmentBlock, SummaryBlock, TextBlock
 from errand.protocol.conversations import Node
 
 # Converts entries for the reading agent: `Participants.as_messages`, or `tuple` if all are its own.
@@ -116,6 +116,24 @@ def environment_in(path: Sequence[Node]) -> EnvironmentBlock | None:
         block for node in visible_history(path).rest for block in node.blocks if isinstance(block, EnvironmentBlock)
     ]
     return blocks[-1] if any(not block.is_change for block in blocks) else None
+
+
+def was_planning(path: Sequence[Node]) -> bool:
+    """Return True if the agent was told last, in what it still reads, that it is in plan mode."""
+    history = visible_history(path)
+    blocks = (block for node in (*history.kept_nodes, *history.rest) for block in node.blocks)
+    modes = [plans for block in blocks if (plans := _plans(block)) is not None]
+    return bool(modes) and modes[-1]
+
+
+def _plans(block: Block) -> bool | None:
+    match block:
+        case EnvironmentBlock(plan_mode=plans):
+            return plans
+        case TextBlock(engine_message="as_plan" | "plan_over" as kind):
+            return kind == "as_plan"
+        case _:
+            return None
 
 
 def summary_of(node: Node) -> SummaryBlock | None:

@@ -25,7 +25,7 @@ from errand.engine.tools.plain_text import clean_name, without_hidden
 from errand.protocol.context import PromptPart
 from errand.protocol.memory import Fact
 from errand.protocol.notices import PromptRemark, Remark
-from errand.protocol.tasks.groups import ApproveMode, TaskMode
+from errand.protocol.tasks.groups import TaskMode
 from errand.protocol.tasks.task import Task
 from errand.system.paths import Paths
 
@@ -36,7 +36,7 @@ OWN_FOLDER = Path(".config/errand")
 MAX_INSTRUCTION_BYTES = 32_768
 # For all facts together, by length. A hundred facts of usual length take less.
 MAX_FACT_TOKENS = 4_000
-_PLAN, _RULES = "plan", "rules"
+_RULES = "rules"
 # Of small models, which call tools as JSON (decision 82).
 _SHORT_RULES = "short_rules"
 
@@ -115,26 +115,13 @@ def facts_part(context: PromptContext) -> PromptPart | None:
     )
 
 
-def plan_part(context: PromptContext) -> PromptPart | None:
-    """Return the part for plan mode. It is the last one, so that the others stay in the provider's cache.
-
-    A change during a task is a message instead.
-    """
-    return PromptPart(name=_PLAN, text=prompt_text("as_plan")) if context.approve == "plan" else None
-
-
-PARTS = (role_part, rules_part, instructions_part, skills_part, facts_part, plan_part)
+PARTS = (role_part, rules_part, instructions_part, skills_part, facts_part)
 
 
 def read_parts(context: PromptContext) -> tuple[PromptPart, ...]:
     """Read all parts. Blocking: call it in a thread."""
     parts = (part(context) for part in PARTS)
     return tuple(part for part in parts if part is not None)
-
-
-def has_plan_mode(parts: Iterable[PromptPart]) -> bool:
-    """Return True if the prompt was made in plan mode."""
-    return any(part.name == _PLAN for part in parts)
 
 
 def join_parts(parts: tuple[PromptPart, ...]) -> str:
@@ -179,7 +166,7 @@ class TaskSystemPrompt:
         workspace = Path(task.request.workspace)
         await self._ask_about_skills(cancel)
         facts = await self._facts.for_task(workspace)
-        parts = await current_parts(self._role, workspace, task.options.mode, self._paths, facts, task.options.approve)
+        parts = await current_parts(self._role, workspace, task.options.mode, self._paths, facts)
         self._store(parts)
         return parts
 
@@ -207,12 +194,11 @@ async def current_parts(
     mode: TaskMode,
     paths: Paths,
     facts: tuple[Fact, ...],
-    approve: ApproveMode = "ask",
 ) -> tuple[PromptPart, ...]:
     """Return the parts that a task would get if it started now. Raises `FolderNotAnswering` if they cannot be read."""
 
     def read() -> tuple[PromptPart, ...]:
         skills = skill_state(paths.skills)
-        return read_parts(PromptContext(role, workspace, mode, Path.home(), approve, skills, facts))
+        return read_parts(PromptContext(role, workspace, mode, Path.home(), skills, facts))
 
     return await in_workspace(workspace, read)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from errand.engine.core.skill_state import SkillState
 from errand.protocol.memory import Fact
-from errand.protocol.tasks.groups import ApproveMode, TaskMode
+from errand.protocol.tasks.groups import TaskMode
 from errand.system.regular_file import read_beginning
 
 
@@ -24,7 +24,6 @@ class PromptContext:
     workspace: Path
     mode: TaskMode
     home: Path
-    approve: ApproveMode = "ask"
     skills: SkillState | None = None
     facts: tuple[Fact, ...] = ()
 

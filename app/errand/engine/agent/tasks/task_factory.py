@@ -1,6 +1,6 @@
 """Creates stored, ready-to-run tasks: new, retried, resumed, summary, next speaker."""
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -8,9 +8,9 @@ from pathlib import Path
 from errand.engine.agent.history.branch import BranchWriter
 from errand.engine.agent.history.conversion import message_of, user_message
 from errand.engine.agent.history.participants import Participants, participants_of
-from errand.engine.agent.history.visible_history import branch_messages, environment_in, recent_path
+from errand.engine.agent.history.visible_history import branch_messages, environment_in, recent_path, was_planning
 from errand.engine.agent.prompt.environment import environment_for_task
-from errand.engine.agent.prompt.system_prompt import has_plan_mode
+from errand.engine.agent.prompt.plan_mode import plan_message, with_plan_mode
 from errand.engine.agent.prompt.texts import engine_message
 from errand.engine.agent.run.resume import InterruptedTurn, last_reply, recorded_calls
 from errand.engine.agent.run.task_builder import TaskBuilder
@@ -35,7 +35,7 @@ from errand.engine.models.base import ChatModel
 from errand.engine.models.router import ModelRouter
 from errand.engine.tools.context import SubAgentOrder
 from errand.protocol.agents import Agent, ThinkingLevel
-from errand.protocol.blocks import Block, EnvironmentBlock, TextBlock
+from errand.protocol.blocks import Block, TextBlock
 from errand.protocol.context import ConversationSummariseParams
 from errand.protocol.conversations import Node
 from errand.protocol.events import TaskUpdate
@@ -87,7 +87,7 @@ class TaskStarter:
         await make_workspace(target.conversation)
         message = (
             *self._attachments.blocks(task.request.prompt, attachments),
-            *await _environment(task, environment_in(path)),
+            *await _environment(task, path),
         )
         branch = await publish_task(task, target, self._log, self._changes)
         branch.position = branch.position.advance(after)
@@ -121,7 +121,7 @@ class TaskStarter:
             else self._models.open_again(task.request.model, task.request.api_base)
         )
         await self._ask_server(task)
-        message = (TextBlock(text=order.prompt, task_from=target.caller), *await _environment(task, None))
+        message = (TextBlock(text=order.prompt, task_from=target.caller), *await _environment(task, ()))
         branch = await publish_task(task, target, self._log, self._changes)
         publish_message(task, message, branch, target)
         await self._store(task)
@@ -165,14 +165,16 @@ class TaskStarter:
     async def _start_at(self, task: Task, target: TaskTarget, model: ChatModel, after: str) -> StartedTask:
         await self._ask_server(task)
         participants = await participants_of(target.agent, self._database)
-        history = await self._history(after, target, participants)
+        path = await recent_path(self._database.nodes, after, target.conversation.kept)
+        history = await branch_messages(path, target.conversation.kept, participants.as_messages)
         await make_workspace(target.conversation)
         branch = await publish_task(task, target, self._log, self._changes)
         branch.set_head(after, branch.agent.version)
         await self._store(task)
         personality = participants.with_introduction(target.personality)
         run = self._build(task, branch, personality, model, history, 0, participants.as_messages)
-        return StartedTask(run, _continuation(history))
+        mode = plan_message(task.options.approve, was_planning=was_planning(path))
+        return StartedTask(run, mode or _continuation(history))
 
     async def _ask_server(self, task: Task) -> None:
         """Ask what the server of the task's model says of it, which decides what the task sends.
@@ -210,11 +212,10 @@ class TaskStarter:
             self._asks.drop_task(task.id)
         history = turn.history if turn is not None else await branch_messages(path, kept_ids, participants.as_messages)
         stored = turn.stored if turn is not None else 0
-        prompt = await self._database.prompts.of_task(task.id)
         run = self._build(task, branch, personality, model, history, stored, participants.as_messages, turn)
         if run.delegation is not None and (below := await self._database.tasks.children(task)):
             run.delegation.add_ended(below)
-        if prompt and has_plan_mode(prompt) != (task.options.approve == "plan"):  # changed since the prompt was made
+        if was_planning(path) != (task.options.approve == "plan"):  # changed, and not read of
             run.announce_plan_mode(is_on=task.options.approve == "plan")
         # Stored before the response: a client that follows the task next must not find it interrupted.
         self._log.publish(TaskUpdate(task=task))
@@ -236,13 +237,6 @@ class TaskStarter:
         asks = await database.asks.page(task_ids=(task.id,))
         self._asks.resume(task.id, (ask for ask in asks if ask.created_at >= path[at].created_at))
         return InterruptedTurn(reply, history, past, stored=1 + len(results))
-
-    async def _history(
-        self, leaf_id: str | None, target: TaskTarget, participants: Participants
-    ) -> tuple[ModelMessage, ...]:
-        kept_ids = target.conversation.kept
-        path = await recent_path(self._database.nodes, leaf_id, kept_ids)
-        return await branch_messages(path, kept_ids, participants.as_messages)
 
     async def _new_task(self, params: TaskStartParams, target: TaskTarget) -> Task:
         """Return the new task, which begins in the folder in which the conversation's last task has ended."""
@@ -282,8 +276,11 @@ class TaskStarter:
             raise IllegalMove("The agent is on another branch now. Go back to the branch of this task, then resume it.")
 
 
-async def _environment(task: Task, before: EnvironmentBlock | None) -> tuple[Block, ...]:
-    block = await environment_for_task(Path(task.request.workspace), before)
+async def _environment(task: Task, path: Sequence[Node]) -> tuple[Block, ...]:
+    """Return what a message after this branch says of the workspace and of plan mode, if anything."""
+    before = environment_in(path)
+    changes = await environment_for_task(Path(task.request.workspace), before)
+    block = with_plan_mode(changes, before, task.options.approve, was_planning=was_planning(path))
     return () if block is None else (block,)
 
 
