@@ -136,6 +136,12 @@ async def test_unattended_task_ends_after_the_fifth_equal_result(tmp_path: Path,
         assert text.startswith(f"The agent made the same call 5 times with the same result: {call.tool}")
 
 
+async def test_the_result_of_a_wait_says_that_it_is_one(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(turns=[shell("sleep 0.01"), shell("true"), DONE])) as engine:
+        await engine.watcher.end((await engine.start()).id)
+        assert [result.marks for result in results(engine.watcher.nodes())] == [("waited",), (), ()]
+
+
 async def test_question_with_the_same_answer_is_a_repetition_too(tmp_path: Path) -> None:
     question = Reply(calls=(Call("ask_user", {"question": "And now?"}),))
     async with engine_parts(tmp_path, ModelServer(turns=[question] * 8)) as engine:

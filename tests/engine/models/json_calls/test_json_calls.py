@@ -1,5 +1,7 @@
 """Calls as JSON: what a small model is sent, what its reply becomes, and which calls the schema leaves out."""
 
+from dataclasses import replace
+
 import msgspec
 import pytest
 
@@ -136,6 +138,17 @@ def test_after_three_repetitions_with_nothing_new_between_only_the_answer_is_lef
     assert names_allowed(request_with(*twice, *failed, *step(6, "bash", "42", command="./run"))) == {"answer"}
     changed = step(5, "edit", "Changed a", path="a", old_string="x", new_string="y")
     assert names_allowed(request_with(*twice, *changed, *step(6, "bash", "42", command="./run"))) > {"answer"}
+
+
+def test_a_wait_is_no_repetition() -> None:
+    call, result = step(1, "bash", "Still starting.", command="sleep 5; cat log")
+    assert isinstance(result, ToolResultMessage)
+    waited = (call, replace(result, marks=("waited",)))
+    assert "bash" in names_allowed(request_with(*waited * 2))
+    looked = (*step(1, "read", "text", path="a"), *step(2, "read", "text", path="a"))
+    assert names_allowed(request_with(*(*waited, *looked) * 3)) == {"answer"}
+    failed = (call, replace(result, marks=("waited",), is_error=True))
+    assert "bash" not in names_allowed(request_with(*failed * 2))
 
 
 def test_a_reply_is_possible_when_the_only_tool_has_failed_twice_in_the_same_way() -> None:

@@ -52,7 +52,7 @@ def schema_of_reply(tools: Sequence[ToolDefinition], messages: Sequence[ModelMes
 def excluded_tools(tools: Sequence[ToolDefinition], messages: Sequence[ModelMessage]) -> frozenset[str]:
     """Return the tools that the next call must not be of, where a small model would give up or turn in circles.
 
-    - The tool of the last call, if the same call had the same result before.
+    - The tool of the last call, if the same call had the same result before. A wait that succeeded may be repeated.
     - A tool that has failed twice since a call succeeded.
     - The question to the person, if one was asked before.
     - The answer right after a failed call, unless more than three calls have failed.
@@ -85,12 +85,17 @@ def _repetitions(steps: Sequence[_Step]) -> int:
     for at in range(len(steps) - 1, -1, -1):
         if _is_repeated(steps, at):
             count += 1
-        elif not steps[at].result.is_error:
+        elif not steps[at].result.is_error and not _was_made(steps, at):
             break
     return count
 
 
 def _is_repeated(steps: Sequence[_Step], at: int) -> bool:
+    has_waited = "waited" in steps[at].result.marks and not steps[at].result.is_error
+    return not has_waited and _was_made(steps, at)
+
+
+def _was_made(steps: Sequence[_Step], at: int) -> bool:
     """Return whether this step was made before. A hint on repetition is part of a result that has that mark."""
     return "repeated" in steps[at].result.marks or any(steps[at].is_same(step) for step in steps[:at])
 
