@@ -30,7 +30,7 @@ async def plain(home: Path) -> TaskRecord:
         DONE,
     ]
     async with engine_parts(home, ModelServer(replies=replies)) as engine:
-        task = await engine.start("paint it")
+        task = await engine.start("paint it", attended=True)
         ask = await engine.watcher.ask(task.id)
         await engine.services.asks.answer(AskAnswerParams(ask_id=ask.id, text="blue"), "a person")
         await engine.watcher.end(task.id)

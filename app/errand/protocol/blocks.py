@@ -141,7 +141,7 @@ class ResultFacts(Wire, frozen=True, kw_only=True, omit_defaults=True):
 
 # `skipped`: the call was not run, because a queued message came; `stopped`: the task was stopped before it ran or while
 # it did; `repeated`: the text ends with a hint that the same call, or the same calls in turn, were made several times;
-# `waited`: the call waited for something, so that the same result again is no repetition; `forgotten`: a person had the
+# `waited`: the call is one to wait, so that the same result again is no repetition; `forgotten`: a person had the
 # text removed for good.
 ResultMark = Literal["skipped", "stopped", "repeated", "waited", "forgotten"]
 

@@ -22,6 +22,8 @@ _CALL_EXPRESSION = re.compile(
 _CALL_FORMS = (_CALL_TAG, _CALL_JSON, _CALL_FENCE, _CALL_EXPRESSION)
 
 _CONTROL_NAMES = frozenset(tool.name for tool in CONTROL_TOOLS)
+# Marks of calls that were left out.
+_LEFT_OUT = frozenset(("skipped", "stopped"))
 # How the results of calls begin that reached no tool.
 _NOT_RUN = re.compile(r"Wrong arguments: |Validation failed for tool |Tool .{1,200} not found\.")
 
@@ -62,7 +64,9 @@ def count_calls(runs: Sequence[Run]) -> CallCounts:
                 if call.invalid is not None or result is None or (result.is_error and _NOT_RUN.match(result.text)):
                     continue
                 well_formed += 1
-                has_run = not (result.marks or (result.is_error and result.text.startswith("Not allowed: ")))
+                has_run = not (
+                    _LEFT_OUT & {*result.marks} or (result.is_error and result.text.startswith("Not allowed: "))
+                )
                 run += has_run
                 worked += has_run and call.tool not in _CONTROL_NAMES
     return CallCounts(meant, well_formed, run, worked)

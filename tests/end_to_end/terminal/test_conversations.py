@@ -2,11 +2,15 @@
 
 from pathlib import Path
 
-from errand.cli.rendering.asks import NOBODY
 from tests.support.command_line import Errand, Finished
 from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply
 
 MODEL = ("--model", "openai_compatible/test-model", "--api-base")
+
+_UNANSWERED = (
+    "Not answered: nobody is there to ask. Find it out, or decide yourself and say what you assumed; "
+    "if only the person can know it, say what is missing."
+)
 
 
 def answer(request: ReceivedRequest) -> Reply:
@@ -77,9 +81,9 @@ async def test_a_conversation_is_shown_in_order_with_questions_and_thoughts(erra
         "The reply to Delta, with",
         "> Choose",
         "? Which tone?",
-        f"  → {NOBODY}",
+        f"  → {_UNANSWERED}",
         "(thinking) hm, hm",
-        f"The reply to {NOBODY}",
+        f"The reply to {_UNANSWERED}",
     ]
     assert "hm, hm" not in (await errand.run("show", conversation[-8:], "--no-thinking")).out
     last = await errand.run("show", conversation[-8:], "--last", "1")

@@ -8,15 +8,26 @@ import pytest
 from errand.engine.core.errors import InvalidParams
 from errand.protocol.asks import AskAnswerParams, GrantedCall
 from errand.protocol.base import JsonObject
+from errand.protocol.events import AskUpdate
 from tests.support.engine_parts import engine_parts
 from tests.support.model_replies import DONE, results, shell
 from tests.support.model_server import Call, ModelServer, Reply
 
 
+async def test_where_nobody_is_a_question_goes_back_to_the_agent(tmp_path: Path) -> None:
+    question = Reply(calls=(Call("ask_user", {"question": "Which?"}),))
+    async with engine_parts(tmp_path, ModelServer(turns=[question, Reply(text="I took red.")])) as engine:
+        task = await engine.watcher.end((await engine.start(attended=False)).id)
+        (unanswered,) = results(engine.watcher.nodes())
+    assert unanswered.is_error and unanswered.text.startswith("Not answered: nobody is there to ask. Find it out")
+    assert (task.activity.status, task.outcome.completion) == ("completed", "answered")
+    assert not [event for event in engine.watcher.events if isinstance(event, AskUpdate)]
+
+
 async def test_a_question_waits_for_its_first_answer_and_the_model_reads_it(tmp_path: Path) -> None:
     ask = Reply(calls=(Call("ask_user", {"question": "Which colour?", "choices": ["red", "blue"]}),))
     async with engine_parts(tmp_path, ModelServer(turns=[ask, DONE])) as engine:
-        started = await engine.start()
+        started = await engine.start(attended=True)
         waiting = await engine.watcher.ask(started.id)
         assert (waiting.kind, waiting.text, waiting.choices) == ("question", "Which colour?", ("red", "blue"))
         status = await engine.watcher.task(started.id, lambda task: task.activity.status == "waiting_user")
@@ -53,7 +64,7 @@ async def test_a_question_of_the_greatest_size_is_asked(tmp_path: Path) -> None:
     choices = [f"{number:02}" + "y" * 998 for number in range(50)]
     ask = Reply(calls=(Call("ask_user", {"question": "W" * 20_000, "choices": [*choices]}),), piece_length=1_000_000)
     async with engine_parts(tmp_path, ModelServer(turns=[ask, DONE])) as engine:
-        started = await engine.start()
+        started = await engine.start(attended=True)
         waiting = await engine.watcher.ask(started.id)
         assert waiting.choices == tuple(choices)
         await engine.services.asks.answer(AskAnswerParams(ask_id=waiting.id, text=choices[0]), "me")
@@ -63,7 +74,7 @@ async def test_a_question_of_the_greatest_size_is_asked(tmp_path: Path) -> None:
 async def test_empty_answer_to_a_question_is_refused_and_the_question_keeps_waiting(tmp_path: Path) -> None:
     ask = Reply(calls=(Call("ask_user", {"question": "Which?"}),))
     async with engine_parts(tmp_path, ModelServer(turns=[ask, DONE])) as engine:
-        started = await engine.start()
+        started = await engine.start(attended=True)
         waiting = await engine.watcher.ask(started.id)
         with pytest.raises(InvalidParams):
             await engine.services.asks.answer(AskAnswerParams(ask_id=waiting.id, text=" "), "me")

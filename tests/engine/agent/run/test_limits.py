@@ -101,7 +101,7 @@ async def test_unattended_task_ends_at_its_token_limit(tmp_path: Path) -> None:
 async def test_amount_is_refused_for_an_ask_without_a_raisable_limit(tmp_path: Path) -> None:
     question = Reply(calls=(Call("ask_user", {"question": "Which?"}),))
     async with engine_parts(tmp_path, ModelServer(turns=[question, DONE])) as engine:
-        started = await engine.start()
+        started = await engine.start(attended=True)
         ask = await engine.watcher.ask(started.id)
         with pytest.raises(InvalidParams):
             await engine.services.asks.answer(AskAnswerParams(ask_id=ask.id, text="Blue", amount=7), "me")

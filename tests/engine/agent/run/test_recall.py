@@ -107,7 +107,7 @@ async def test_an_answer_to_a_question_is_looked_up(tmp_path: Path) -> None:
         await say_earlier(engine, TIDES)
         model.requests.clear()
         model.replies += [Reply(calls=(Call("ask_user", {"question": "Which one?"}),)), shell("echo two"), DONE]
-        task = await engine.start("fetch the file")
+        task = await engine.start("fetch the file", attended=True)
         ask = await engine.watcher.ask(task.id)
         await engine.services.asks.answer(
             AskAnswerParams(ask_id=ask.id, text="that with the tide tables of the harbour"), "a person"
@@ -166,7 +166,7 @@ async def test_a_task_resumed_after_an_answer_was_looked_up_sends_the_same_again
         await say_earlier(engine, TIDES)
         model.requests.clear()
         model.replies += [Reply(calls=(Call("ask_user", {"question": "Which one?"}),)), Reply(text="…", gate=gate)]
-        task = await engine.start("fetch the file")
+        task = await engine.start("fetch the file", attended=True)
         ask = await engine.watcher.ask(task.id)
         await engine.services.asks.answer(AskAnswerParams(ask_id=ask.id, text=ASK_TIDES), "a person")
         await engine.watcher.task(task.id, lambda task: task.progress.step_count == 2)

@@ -78,7 +78,7 @@ async def test_user_message_resets_the_repeat_count(tmp_path: Path) -> None:
 async def test_answered_questions_are_not_repetitions(tmp_path: Path) -> None:
     question = Reply(calls=(Call("ask_user", {"question": "And now?"}),))
     async with engine_parts(tmp_path, ModelServer(turns=[question, question, question, DONE])) as engine:
-        started = await engine.start()
+        started = await engine.start(attended=True)
         for answer in ("one", "two", "three"):
             ask = await engine.watcher.ask(started.id)
             await engine.services.asks.answer(AskAnswerParams(ask_id=ask.id, text=answer), "me")
@@ -142,14 +142,11 @@ async def test_the_result_of_a_wait_says_that_it_is_one(tmp_path: Path) -> None:
         assert [result.marks for result in results(engine.watcher.nodes())] == [("waited",), (), ()]
 
 
-async def test_question_with_the_same_answer_is_a_repetition_too(tmp_path: Path) -> None:
+async def test_a_question_that_nobody_answers_is_a_repetition_too(tmp_path: Path) -> None:
     question = Reply(calls=(Call("ask_user", {"question": "And now?"}),))
     async with engine_parts(tmp_path, ModelServer(turns=[question] * 8)) as engine:
-        started = await engine.start()
-        for _ in range(5):
-            ask = await engine.watcher.ask(started.id)
-            await engine.services.asks.answer(AskAnswerParams(ask_id=ask.id, text="Nobody is here."), "me")
-        assert (await engine.watcher.end(started.id)).outcome.stop_reason == "iteration_limit"
+        task = await engine.watcher.end((await engine.start()).id)
+        assert (task.outcome.stop_reason, task.progress.step_count) == ("iteration_limit", 5)
 
 
 async def test_loop_of_any_length_ends_in_its_fifth_round(tmp_path: Path) -> None:

@@ -162,7 +162,7 @@ async def test_a_question_that_waited_is_answered_before_the_task_is_resumed_and
 ) -> None:
     question = Reply(calls=(Call("ask_user", {"question": "Which?"}),))
     async with engine_parts(tmp_path, ModelServer(replies=[question])) as engine:
-        started = await engine.start()
+        started = await engine.start(attended=True)
         ask = await engine.watcher.ask(started.id)
         port = crash(engine, tmp_path / "after")
     async with engine_parts(tmp_path / "after", ModelServer(replies=[DONE], port=port)) as engine:
@@ -194,7 +194,7 @@ async def test_resumed_task_reuses_a_waiting_approval(tmp_path: Path) -> None:
 async def test_asks_survive_an_orderly_shutdown(tmp_path: Path) -> None:
     question = Reply(calls=(Call("ask_user", {"question": "Which?"}),))
     async with engine_parts(tmp_path, ModelServer(replies=[question])) as engine:
-        started = await engine.start()
+        started = await engine.start(attended=True)
         ask = await engine.watcher.ask(started.id)
         port = int(engine.model.url.split(":")[2].split("/")[0])
     async with engine_parts(tmp_path, ModelServer(replies=[DONE], port=port)) as engine:
@@ -208,7 +208,7 @@ async def test_asks_survive_an_orderly_shutdown(tmp_path: Path) -> None:
 async def test_stopping_an_interrupted_task_cancels_its_asks(tmp_path: Path) -> None:
     question = Reply(calls=(Call("ask_user", {"question": "Which?"}),))
     async with engine_parts(tmp_path, ModelServer(replies=[question])) as engine:
-        started = await engine.start()
+        started = await engine.start(attended=True)
         ask = await engine.watcher.ask(started.id)
         port = crash(engine, tmp_path / "after")
     async with engine_parts(tmp_path / "after", ModelServer(port=port)) as engine:
@@ -297,7 +297,7 @@ async def test_worked_time_continues_after_a_resume(tmp_path: Path) -> None:
 async def test_asks_of_a_deleted_conversation_cannot_be_answered(tmp_path: Path) -> None:
     question = Reply(calls=(Call("ask_user", {"question": "Which?"}),))
     async with engine_parts(tmp_path, ModelServer(replies=[question])) as engine:
-        started = await engine.start()
+        started = await engine.start(attended=True)
         ask = await engine.watcher.ask(started.id)
         port = crash(engine, tmp_path / "after")
     async with engine_parts(tmp_path / "after", ModelServer(port=port)) as engine:

@@ -77,7 +77,7 @@ async def test_a_second_stop_changes_nothing_and_one_after_the_end_is_refused(tm
 async def test_stop_while_a_question_waits_cancels_the_ask(tmp_path: Path) -> None:
     ask = Reply(calls=(Call("ask_user", {"question": "Which?"}),))
     async with engine_parts(tmp_path, ModelServer(turns=[ask])) as engine:
-        started = await engine.start()
+        started = await engine.start(attended=True)
         waiting = await engine.watcher.ask(started.id)
         await engine.services.runner.stop(started.id, "me")
         assert (await engine.watcher.end(started.id)).activity.status == "cancelled"

@@ -184,7 +184,7 @@ async def test_unread_messages_are_in_the_end_notice(tmp_path: Path) -> None:
 async def test_second_answer_before_the_first_is_saved_gets_the_winner(tmp_path: Path) -> None:
     question = Reply(calls=(Call("ask_user", {"question": "Which?"}),))
     async with engine_parts(tmp_path, ModelServer(turns=[question, DONE])) as engine:
-        started = await engine.start()
+        started = await engine.start(attended=True)
         ask = await engine.watcher.ask(started.id)
         asks = engine.services.asks
         with slow_disk(engine.services.paths.database):

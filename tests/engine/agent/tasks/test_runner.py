@@ -83,7 +83,7 @@ async def test_published_events_equal_stored_events(tmp_path: Path) -> None:
 async def test_each_turn_stores_a_plan(tmp_path: Path) -> None:
     ask = Reply(thinking="I do not know the colour.", calls=(Call("ask_user", {"question": "Which colour?"}),))
     async with engine_parts(tmp_path, ModelServer(turns=[ask, DONE])) as engine:
-        started = await engine.start()
+        started = await engine.start(attended=True)
         waiting = await engine.watcher.ask(started.id)
         await engine.services.asks.answer(AskAnswerParams(ask_id=waiting.id, text="blue"), "me")
         await engine.watcher.end(started.id)

@@ -182,6 +182,11 @@ def test_a_tool_that_failed_twice_gives_way_to_others_until_one_succeeds() -> No
     assert "edit" in names_allowed(request_with(*failed, *step(2, "read", "text", path="a"), *again))
 
 
+def test_after_a_question_that_nobody_answered_it_may_say_what_is_missing() -> None:
+    asked = step(1, "ask_user", "Not answered: nobody is there to ask.", fails=True, question="Which?")
+    assert "answer" in names_allowed(request_with(*asked))
+
+
 def test_after_some_failed_calls_it_may_say_that_it_cannot() -> None:
     failures = [step(number, "bash", f"error {number}", fails=True, command=str(number)) for number in range(5)]
     assert "answer" in names_allowed(request_with(*(message for pair in failures for message in pair)))

@@ -23,8 +23,11 @@ from errand.protocol.tasks.groups import ApproveMode
 from errand.protocol.tasks.task import Task
 
 _MAX_LIMIT = 1e12
-_REASONS: dict[ApproveMode, str] = {"plan": PLAN_MODE, "never": "nobody is there to ask"}
-_UNANSWERED = "Decide yourself and say what you assumed, or say what you could not do."
+_NOBODY = "nobody is there to ask"
+_REASONS: dict[ApproveMode, str] = {"plan": PLAN_MODE, "never": _NOBODY}
+_UNANSWERED = (
+    "Find it out, or decide yourself and say what you assumed; if only the person can know it, say what is missing."
+)
 _MAX_EXPIRY_S = 315_360_000.0
 
 
@@ -46,7 +49,7 @@ _DECIDED = "a decision made elsewhere"
 
 
 def can_be_asked(task: Task) -> bool:
-    """Return True if a user answers asks other than approvals: limits and repeated calls."""
+    """Return True if a user answers asks other than approvals: questions, limits and repeated calls."""
     return task.options.attended and task.options.approve != "never"
 
 
@@ -231,7 +234,12 @@ class UserQuestions:
         self._asks = asks
 
     async def ask(self, question: str, choices: tuple[str, ...], call_id: str, cancel: CancelSignal) -> str | None:
-        """Return the answer; None if the task was stopped first. Raises `ToolError` if nobody answered in time."""
+        """Return the answer; None if the task was stopped first.
+
+        Raises `ToolError` if nobody can be asked, or answered in time.
+        """
+        if not can_be_asked(self._state.task):
+            raise _not_answered(_NOBODY)
         ask = Ask(
             id=new_id("ask"),
             task_id=self._state.task.id,
@@ -245,8 +253,12 @@ class UserQuestions:
         )
         settled = await self._asks.raise_and_wait(ask, self._state, cancel)
         if settled.settled_by == "timeout":
-            raise ToolError(f"Not answered: {settled.answer}. {_UNANSWERED}", summary="not answered")
+            raise _not_answered(settled.answer)
         return settled.answer
+
+
+def _not_answered(why: str | None) -> ToolError:
+    return ToolError(f"Not answered: {why}. {_UNANSWERED}", summary="not answered")
 
 
 async def ask_for_trust(

@@ -107,7 +107,7 @@ class _RepeatedResults:
             self._counts.clear()
             self._newest.clear()
             self.has_hinted = False
-        if _has_waited(call, duration_ms) or pair in self._in_turn:
+        if call.is_wait or duration_ms >= _WAIT_MS or pair in self._in_turn:
             return None
         self._in_turn.add(pair)
         count = 1 if is_new else self._counts.get(pair, 1) + 1
@@ -132,10 +132,6 @@ class _RepeatedResults:
             if other_text not in (text, *between):
                 between.append(other_text)
         return (text, *reversed(between[: len(_CALLS) - 1]))
-
-
-def _has_waited(call: _Call, duration_ms: int) -> bool:
-    return call.is_wait or duration_ms >= _WAIT_MS
 
 
 def _waits(arguments: JsonObject) -> bool:
@@ -207,9 +203,9 @@ class RepeatDetector(Feature):
         return pending
 
     async def complete_result(self, call: ToolCall, result: ToolResult) -> ToolResult:
-        """Append a hint for the model to the result, and mark that of a wait."""
-        open_call, duration_ms = self._open.get(call.id), _duration_ms(result.details)
-        if open_call is not None and _has_waited(open_call, duration_ms) and "waited" not in result.marks:
+        """Append a hint for the model to the result, and mark that of a call that asks to wait."""
+        open_call = self._open.get(call.id)
+        if open_call is not None and open_call.is_wait and "waited" not in result.marks:
             result = replace(result, marks=(*result.marks, "waited"))
         repetition = self._count(call.id, result)
         if repetition is None or "repeated" in result.marks:  # from a record
