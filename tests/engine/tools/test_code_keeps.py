@@ -5,6 +5,7 @@ import os
 import resource
 import subprocess
 import sys
+import time
 import unicodedata
 from pathlib import Path
 
@@ -169,3 +170,36 @@ async def test_first_character_that_only_looks_alike_is_named(
 async def test_what_is_just_not_there_names_no_characters(context: ToolContext, code: Tool) -> None:
     put(context, "f", "first\nsecond\n")
     assert "U+" not in str(await failure(code, patch("secund", "new")))
+
+
+@pytest.mark.parametrize("has_link", [False, True])
+def test_python_runs_a_program_as_it_was_changed_within_a_second_and_not_in_its_size(
+    tmp_path: Path, has_link: bool
+) -> None:
+    program = tmp_path / "program.py"
+    program.write_text("print(0)")
+    if has_link:  # it is overwritten in place
+        os.link(program, tmp_path / "link")
+    printed: list[str] = []
+    for number in range(5):
+        replace_file(program, f"print({number})".encode())
+        start = subprocess.run(
+            [sys.executable, "-I", "-S", "-c", f"import sys; sys.path.append({str(tmp_path)!r}); import program"],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        printed.append(start.stdout.strip())
+    assert printed == ["0", "1", "2", "3", "4"]
+
+
+def test_the_time_of_a_change_is_not_moved_far(tmp_path: Path) -> None:
+    program, other = tmp_path / "program.py", tmp_path / "other.txt"
+    for file in (program, other):
+        file.write_text("old")
+    os.utime(program, (4e9, 4e9))
+    ahead = time.time() + 2
+    os.utime(other, (ahead, ahead))
+    for file in (program, other):
+        replace_file(file, b"new")
+        assert file.stat().st_mtime <= time.time()
