@@ -44,6 +44,42 @@ def test_a_form_in_a_fence_or_with_words_after_it_is_no_call(form: str) -> None:
         assert template_calls(text)[1] == ()
 
 
+QUOTATIONS = {
+    "span": "It writes `{}`",
+    "span without end": "It writes `{}",
+    "span of two": "It writes ``{}``",
+    "fence of tildes": "It writes:\n~~~\n{}\n~~~",
+    "fence without end": "It writes:\n```text\n{}",
+    "long fence": "It writes:\n````\n```\n{}\n```\n````",
+    "fence in a list": "1. It writes:\n   - ```\n     {}\n     ```",
+    "quoted fence": "It writes:\n> ```\n> {}\n> ```",
+    "quoted line": "It writes:\n> {}",
+    "indented": "It writes:\n\n    {}",
+}
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+@pytest.mark.parametrize("quotation", QUOTATIONS.values(), ids=QUOTATIONS)
+def test_a_quoted_form_is_no_call(quotation: str, form: str) -> None:
+    assert template_calls(quotation.format(form))[1] == ()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "I use `write` now.",
+        "It said:\n```\n`\n```\nSo I write it.",
+        "A lone ` was wrong.\n\nI write it.",
+        "> an old line\n\nI write it.",
+        "An escaped \\` stands there.",
+        "~~~\nx\n~~~",
+        "I use ```write``` now.",
+    ],
+)
+def test_quotations_before_a_call_do_not_hide_it(words: str) -> None:
+    assert template_calls(f"{words}\n{FORMS['gpt-oss']}") == (words, (WRITE,))
+
+
 def test_several_calls_are_read_in_order() -> None:
     two = FORMS["Kimi"].replace("<|tool_calls_section_end|>", "") + FORMS["Kimi"].replace("write:0", "read:1")
     assert [call.name for call in template_calls(two)[1]] == ["write", "read"]
@@ -54,6 +90,11 @@ def test_several_calls_are_read_in_order() -> None:
 )
 def test_calls_without_end_take_no_time(token: str) -> None:
     assert template_calls(token * (90_000 // len(token)))[1] == ()
+
+
+@pytest.mark.parametrize("marks", ["`", "` ``", "```\n", "> - ", "\n ", "- " * 1_000 + "\n"])
+def test_many_marks_before_a_call_take_no_time(marks: str) -> None:
+    template_calls(marks * (90_000 // len(marks)) + FORMS["gpt-oss"])
 
 
 async def test_it_runs_and_its_words_stay(tmp_path: Path) -> None:

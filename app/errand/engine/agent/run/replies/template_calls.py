@@ -1,11 +1,13 @@
 """Reads calls in the tokens of a model's chat template, which a server passes on as text if it does not know them.
 
 People do not write these tokens, so that words may stand before the calls, as the models write them: Kimi K2, DeepSeek
-V3 to V3.1, and gpt-oss (harmony). Calls in other forms after words are no calls: they may be examples.
+V3 to V3.1, and gpt-oss (harmony). Calls in other forms after words are no calls: they may be examples. So are quoted
+ones in these forms.
 """
 
 import re
 
+from errand.engine.agent.run.replies.quotations import ends_in_quotation
 from errand.engine.agent.run.replies.written_calls import MAX_CALL_CHARACTERS, WrittenCall
 from errand.engine.core.json_input.lenient_json import read_object
 
@@ -41,11 +43,11 @@ def template_calls(text: str) -> tuple[str, tuple[WrittenCall, ...]]:
         if not matches or len(matches) > _MAX_CALLS:
             continue
         preamble, tail = text[: matches[0].start()], text[matches[0].start() :]
-        is_quoted = preamble.count(_FENCE) % 2 or _SECTION.sub("", pattern.sub("", tail)).strip()
+        plain_preamble = _HARMONY.sub("", _SECTION.sub("", preamble))
+        is_quoted = ends_in_quotation(plain_preamble) or _SECTION.sub("", pattern.sub("", tail)).strip()
         calls = [_call_of(match) for match in matches]
         if not is_quoted and None not in calls:
-            plain_preamble = _HARMONY.sub("", _SECTION.sub("", preamble)).strip()
-            return plain_preamble, tuple(call for call in calls if call is not None)
+            return plain_preamble.strip(), tuple(call for call in calls if call is not None)
     return text, ()
 
 
