@@ -74,7 +74,7 @@ async def cases_of(history: History, embedder: Embedder) -> list[Case]:
         for gold_question, vector in zip(questions, asked, strict=True):
             nearness = {hit.number: hit.score for hit in await vectors.search(vector, NEAREST)}
             question = read_question(gold_question.text)
-            word_matches = word_hits(question.terms, index)
+            word_matches = word_hits(question.terms, index, None, question.text, question.language)
             candidates = rank(
                 question,
                 proposed(index, word_matches, nearness),

@@ -1,6 +1,5 @@
 """The words of entries, in a SQLite file that can be made again at any time. Call its methods in one thread."""
 
-import re
 import sqlite3
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -10,16 +9,17 @@ from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
 from errand.engine.memory.entries import MemoryEntry
 from errand.engine.memory.vectors.base import VectorFilter
+from errand.engine.memory.words.spelling import TOKENIZER, count_words, indexed_text, with_endings
+from errand.engine.memory.words.vocabulary import Vocabulary
 from errand.protocol.blocks import MemoryRole
 
 # A shorter turn is often an answer whose subject is in the turns around it.
 SHORT_WORDS = 40
 _MAX_NEIGHBOUR_LENGTH = 400
-_WORD = re.compile(r"\w+")
 _IN_ONE_STATEMENT = 500
 _LOOSE = "loose"
 # A file of another version is thrown away and made again.
-_VERSION = 1
+_VERSION = 2
 
 _OPEN = "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA secure_delete = ON;"
 _SCHEMA = f"""
@@ -33,10 +33,10 @@ CREATE UNIQUE INDEX entries_in_order ON entries (conversation_id, position);
 CREATE INDEX entries_by_time ON entries (at);
 CREATE INDEX entries_by_vector ON entries (vector, number);
 CREATE VIRTUAL TABLE entry_words USING fts5(
-    text, content='', tokenize='porter unicode61 remove_diacritics 2'
+    text, content='', tokenize='{TOKENIZER}'
 );
 CREATE VIRTUAL TABLE window_words USING fts5(
-    text, content='', tokenize='porter unicode61 remove_diacritics 2'
+    text, content='', tokenize='{TOKENIZER}'
 );
 CREATE TABLE state (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 INSERT INTO state VALUES ('identity', hex(randomblob(16)));
@@ -96,11 +96,13 @@ class WordIndex:
             if version not in (0, _VERSION):
                 raise IndexOutdated
             self.connection.executescript(_OPEN if version else f"{_OPEN}{_SCHEMA}")
+            self.vocabulary = Vocabulary(self.connection)
         except BaseException:
             self.connection.close()
             raise
 
     def close(self) -> None:
+        self.vocabulary.close()
         self.connection.close()
 
     def add(self, entries: Iterable[MemoryEntry]) -> None:
@@ -163,6 +165,16 @@ class WordIndex:
         rows = self.connection.execute(f"SELECT {_INDEXED} FROM entries WHERE {condition}", values)
         return list(map(_indexed, rows))
 
+    def texts(self, numbers: Iterable[int]) -> list[tuple[int, str]]:
+        """Return the texts of entries with their numbers."""
+        return [
+            (number, text)
+            for part in _parts(numbers)
+            for number, text in self.connection.execute(
+                f"SELECT number, text FROM entries WHERE number IN ({_marks(part)})", part
+            )
+        ]
+
     def next_number(self) -> int:
         """Return a number that no entry ever had."""
         return int(self._number_from("SELECT coalesce(max(seq), 0) + 1 FROM sqlite_sequence WHERE name = 'entries'"))
@@ -207,14 +219,15 @@ class WordIndex:
         self._drop_windows(before)
         start = before[0].position + 1 if before else 0
         added = [
-            IndexedEntry(entry, position, len(_WORD.findall(entry.text)))
-            for position, entry in enumerate(entries, start)
+            IndexedEntry(entry, position, count_words(entry.text)) for position, entry in enumerate(entries, start)
         ]
         self.connection.executemany(
             f"INSERT INTO entries ({_ENTRY}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", map(_row, added)
         )
-        for entry in entries:
-            self._insert("entry_words", entry.number, _own(entry))
+        self.connection.executemany(
+            "INSERT INTO entry_words (rowid, text) VALUES (?, ?)",
+            ((entry.number, with_endings(_own(entry))) for entry in entries),
+        )
         self._insert_windows((*before, *added))
 
     def _remove(self, removed: Sequence[IndexedEntry]) -> None:
@@ -225,15 +238,17 @@ class WordIndex:
         neighbours = self.entries_at(around)
         self._drop_windows((*neighbours, *removed))
         for indexed in removed:
-            self._delete("entry_words", indexed.entry.number, _own(indexed.entry))
+            self._delete("entry_words", indexed.entry.number, with_endings(_own(indexed.entry)))
         self.connection.execute(
             f"DELETE FROM entries WHERE number IN ({_marks(removed)})", [indexed.entry.number for indexed in removed]
         )
         self._insert_windows(neighbours)
 
     def _insert_windows(self, entries: Sequence[IndexedEntry]) -> None:
-        for indexed, window in self._windows(entries):
-            self._insert("window_words", indexed.entry.number, window)
+        self.connection.executemany(
+            "INSERT INTO window_words (rowid, text) VALUES (?, ?)",
+            ((indexed.entry.number, window) for indexed, window in self._windows(entries)),
+        )
 
     def _drop_windows(self, entries: Sequence[IndexedEntry]) -> None:
         """Remove windows, before anything changes: this FTS5 has no content, so it needs the text to remove."""
@@ -243,22 +258,18 @@ class WordIndex:
     def _windows(self, entries: Sequence[IndexedEntry]) -> list[tuple[IndexedEntry, str]]:
         """Return the text of each short entry with its neighbours."""
         short = [indexed for indexed in entries if indexed.word_count < SHORT_WORDS]
+        texts = {indexed.location: _beginning(indexed) for indexed in entries}
         neighbour_locations = {
             (indexed.entry.conversation_id, indexed.position + step) for indexed in short for step in (-1, 1)
         }
-        near = {
-            indexed.location: _own(indexed.entry)[:_MAX_NEIGHBOUR_LENGTH]
-            for indexed in self.entries_at(neighbour_locations)
-        }
+        for indexed in self.entries_at(neighbour_locations.difference(texts)):
+            texts[indexed.location] = _beginning(indexed)
         windows: list[tuple[IndexedEntry, str]] = []
         for indexed in short:
             conversation_id, at = indexed.location
-            before, after = near.get((conversation_id, at - 1), ""), near.get((conversation_id, at + 1), "")
-            windows.append((indexed, "\n".join((before, _own(indexed.entry), after))))
+            before, after = texts.get((conversation_id, at - 1), ""), texts.get((conversation_id, at + 1), "")
+            windows.append((indexed, "\n".join((before, indexed_text(_own(indexed.entry)), after))))
         return windows
-
-    def _insert(self, table: str, number: int, text: str) -> None:
-        self.connection.execute(f"INSERT INTO {table} (rowid, text) VALUES (?, ?)", (number, text))
 
     def _delete(self, table: str, number: int, text: str) -> None:
         self.connection.execute(f"INSERT INTO {table} ({table}, rowid, text) VALUES ('delete', ?, ?)", (number, text))
@@ -317,6 +328,11 @@ def _row(indexed: IndexedEntry) -> tuple[int, str, str, str, MemoryRole, float, 
 
 def _own(entry: MemoryEntry) -> str:
     return f"{entry.speaker}\n{entry.text}"
+
+
+def _beginning(indexed: IndexedEntry) -> str:
+    """Return the text that an entry has in the windows of its neighbours."""
+    return indexed_text(_own(indexed.entry)[:_MAX_NEIGHBOUR_LENGTH])
 
 
 def _marks(values: Collection[object]) -> str:

@@ -92,7 +92,9 @@ class MemorySearch:
     ) -> SearchOutcome:
         """Return the best entries. After `patience_s` it gives up on meanings. Raises `IndexUnavailable`."""
         looking = self._begin(question.text, where, cancel) if by_meaning else None
-        hits = await self._index.read(lambda index: word_hits(question.terms, index, where))
+        hits = await self._index.read(
+            lambda index: word_hits(question.terms, index, where, question.text, question.language)
+        )
         nearest, remark = await self._outcome(looking, patience_s) if looking is not None else ((), "")
         nearness = {hit.number: hit.score for hit in nearest}
         candidates = await self._index.read(partial(ranked, question, hits, nearness, limit, where))

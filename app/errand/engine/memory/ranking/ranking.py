@@ -92,9 +92,11 @@ def rank(
 def first_scores(hits: WordHits, nearness: Mapping[int, float]) -> dict[int, float]:
     """Return scores of entries by their numbers, as far as they are known before any entry is read."""
     scores = _spread(nearness)
-    for shares in (_shares(hits.own), _shares(hits.window), hits.exact):
+    for shares in (_shares(hits.own), _shares(hits.window)):
         for number, share in shares.items():
             scores[number] = scores.get(number, 0.0) + share
+    for number, share in hits.exact.items():
+        scores[number] = scores.get(number, 0.0) + WEIGHTS.exact * share
     return scores
 
 

@@ -1,15 +1,22 @@
 """Full text: the entries that have the words of a question, with their scores."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from errand.engine.memory.index import WordIndex, sql_condition
 from errand.engine.memory.vectors.base import VectorFilter
+from errand.engine.memory.words.exact import exact_hits
+from errand.engine.memory.words.stop_words import ENGLISH
+from errand.engine.memory.words.terms import in_compounds, misspelt, queries_of
 
 # Of a question, the words that the fewest entries have: common ones only blur the order.
 _RAREST_WORDS = 8
 _MAX_HITS = 300
+# A word of so few entries may be one that the filter lets none of through.
+_HARDLY_ANY = 5
+# Words that no entry has cost most.
+_MAX_FORGIVEN = 3
 _BEST = """
     SELECT rowid, -bm25({table}) AS score FROM {table} WHERE {table} MATCH ?{also} ORDER BY bm25({table}) LIMIT ?
 """
@@ -30,23 +37,65 @@ class WordHits:
     exact: Mapping[int, float] = field(default_factory=dict[int, float])
 
 
-def word_hits(terms: Sequence[str], index: WordIndex, where: VectorFilter | None = None) -> WordHits:
-    """Return the best for the rarest of these words, among the entries that the filter lets through."""
-    match = " OR ".join(_quoted(word) for word in _rarest(terms, index))
+def word_hits(
+    terms: Sequence[str],
+    index: WordIndex,
+    where: VectorFilter | None = None,
+    text: str = "",
+    language: str = ENGLISH,
+) -> WordHits:
+    """Return the best for the rarest of these words, among the entries that the filter lets through.
+
+    `text` is the whole question, as it is written: with it, what has its identifiers is found, too.
+    """
+    exact = exact_hits(text, index, where)
+    match = " OR ".join(_rarest(queries_of(terms, text, language, index.vocabulary), index, where, language))
     if not match:
-        return WordHits({}, {})
-    return WordHits(_best("entry_words", match, index, where), _best("window_words", match, index, where))
+        return WordHits({}, {}, exact)
+    return WordHits(_best("entry_words", match, index, where), _best("window_words", match, index, where), exact)
 
 
-def _rarest(terms: Sequence[str], index: WordIndex) -> list[str]:
-    counts = {word: _count(word, index) for word in dict.fromkeys(terms)}
-    indexed_terms = [word for word, count in counts.items() if count]
-    return sorted(indexed_terms, key=lambda word: counts[word])[:_RAREST_WORDS]
+def _rarest(
+    words: Iterable[tuple[str, tuple[str, ...]]], index: WordIndex, where: VectorFilter | None, language: str
+) -> list[str]:
+    """Return the queries of the rarest words that entries have; for some that none has, those of similar words."""
+    counts: dict[str, int] = {}
+    forgiven = 0
+    for word, queries in words:
+        match = " OR ".join(queries)
+        count = _count(match, index) if match else 0
+        if count <= _HARDLY_ANY and forgiven < _MAX_FORGIVEN and not (count and _passes(match, index, where)):
+            forgiven += 1
+            match = _similar(word, index, language, is_hidden=count > 0)
+            count = _count(match, index) if match else 0
+        if count:
+            counts[match] = count
+    return sorted(counts, key=lambda match: counts[match])[:_RAREST_WORDS]
 
 
-def _count(word: str, index: WordIndex) -> int:
+def _similar(word: str, index: WordIndex, language: str, *, is_hidden: bool) -> str:
+    """Return the query for words of which this one is a part, or else those that it may be a misspelling of.
+
+    `is_hidden`: only entries that the filter does not let through have it, and compounds may be the word itself.
+    """
+    parts = tuple(in_compounds(word, language, index.vocabulary)) if language == ENGLISH else ()
+    others = misspelt(word, index.vocabulary) if is_hidden or not parts else ()
+    return " OR ".join((*parts, *others))
+
+
+def _count(match: str, index: WordIndex) -> int:
     counted = "SELECT count(*) FROM entry_words WHERE entry_words MATCH ?"
-    return int(index.connection.execute(counted, (_quoted(word),)).fetchone()[0])
+    return int(index.connection.execute(counted, (match,)).fetchone()[0])
+
+
+def _passes(match: str, index: WordIndex, where: VectorFilter | None) -> bool:
+    """Return True if the filter lets an entry with a word through."""
+    condition, values = sql_condition(where)
+    if not condition:
+        return True
+    query = f"SELECT 1 FROM entry_words WHERE entry_words MATCH ?{_AMONG} LIMIT 1"
+    query = query.format(table="entry_words", condition=condition)
+    return index.connection.execute(query, (match, *values)).fetchone() is not None
 
 
 def _best(
@@ -56,7 +105,3 @@ def _best(
     query = _BEST.format(table=table, also=_AMONG.format(table=table, condition=condition) if condition else "")
     rows = index.connection.execute(query, (match, *values, _MAX_HITS))
     return {int(number): float(score) for number, score in rows}
-
-
-def _quoted(word: str) -> str:
-    return '"' + word.replace('"', " ") + '"'
