@@ -135,8 +135,7 @@ class ModelServers:
             return ""
         base = (api_base or self._factory.base_url(provider)).rstrip("/")
         base = base.removesuffix(RESPONSES_PATH).removesuffix(_CHAT_PATH)
-        is_custom = provider.name == "openai_compatible" or (provider.own and not provider.added_as)
-        return base if base and (provider.is_local or is_custom or is_local_address(base)) else ""
+        return base if base and (provider.is_local or provider.is_custom or is_local_address(base)) else ""
 
     async def _key(self, provider: Provider) -> str:
         if not provider.takes_key:

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from errand.engine.core.addresses import is_local_address
 from errand.engine.core.errors import ConfigurationError
 from errand.engine.core.secrets import KeyStore
 from errand.engine.core.setting_values import SettingValues
@@ -161,7 +162,8 @@ class ModelRouter:
         model = self._factory.make(provider, api_base, api_key, headers)
         if provider.kind == "scripted":
             return ModelSource(model, estimates_usage=False)
-        return ModelSource(model, self._learned.setdefault(key, LearnedLimits()), address=key[1])
+        learned = self._learned.setdefault(key, LearnedLimits())
+        return ModelSource(model, learned, address=key[1], finds_tokens=_finds_tokens(provider, key[1]))
 
     def context_tokens(self, model_id: str) -> int | None:
         """Return the size of the context window in tokens, None if unknown."""
@@ -193,6 +195,12 @@ class ModelRouter:
         for source in (*self._sources.values(), *self._own):
             source.streams.close()
         await self._factory.close()
+
+
+def _finds_tokens(provider: Provider, address: str) -> bool:
+    """Return True for servers that people run: llama.cpp, Ollama and vLLM look for tokens in all of a prompt."""
+    is_run_by_people = provider.is_local or provider.is_custom or is_local_address(address)
+    return provider.kind == "local" or (provider.kind == "openai_compatible" and is_run_by_people)
 
 
 def window_of(model_id: str, models: ModelRouter, settings: Settings) -> int | None:

@@ -54,6 +54,12 @@ class Provider:
         return bool(self.key_variables) or self.own
 
     @property
+    def is_custom(self) -> bool:
+        """A server that a person knows by its address alone, with the OpenAI-compatible interface."""
+        is_unnamed = self.name == "openai_compatible" or (self.own and not self.added_as)
+        return self.kind == "openai_compatible" and is_unnamed
+
+    @property
     def is_local(self) -> bool:
         return self.local_port is not None
 

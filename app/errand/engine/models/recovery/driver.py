@@ -43,6 +43,7 @@ from errand.engine.models.recovery.request_adaptation import (
 from errand.engine.models.recovery.retry import RetryPolicy
 from errand.engine.models.recovery.source import ModelSource
 from errand.engine.models.recovery.table import RECOVERY, RecoveryStep
+from errand.engine.models.recovery.template_tokens import with_marked_tokens, without_marks
 from errand.engine.models.refusal_text import is_too_long_by_numbers, stated_sizes
 from errand.engine.models.reply.content import REPLY_LIMITS, ReplyLimits
 from errand.engine.models.reply.usage import add_usage, estimate, usage_or_estimate, with_usage
@@ -217,6 +218,8 @@ class _Recovery:
         """Convert the request to a form that the model is known to accept; restarts the count of attempts."""
         self._number = 0
         request, learned = self._model_request, self.source.learned
+        if self.source.finds_tokens:
+            request = with_marked_tokens(request)
         bare = request.model.removeprefix(REACT)
         self._omits_pictures = learned is not None and not learned.takes_pictures(bare)
         if self._omits_pictures:
@@ -366,11 +369,20 @@ class _Recovery:
         return with_usage(message, self._usage)
 
     def _decoded(self, event: ModelEvent) -> list[ModelEvent]:
-        return [event] if self._decoder is None else self._decoder.take(event)
+        return self._with_own_tokens([event] if self._decoder is None else self._decoder.take(event))
+
+    def _with_own_tokens(self, events: list[ModelEvent]) -> list[ModelEvent]:
+        """Return the events with the finished reply as the model means it; parts of it show the marks of tokens."""
+        if not self.source.finds_tokens:
+            return events
+        return [
+            replace(event, message=without_marks(event.message)) if isinstance(event, ReplyEnd) else event
+            for event in events
+        ]
 
     def _cut(self) -> list[ModelEvent]:
         """Return the end of a text reply that has come to its limits."""
-        cut = self._decoder.cut() if self._decoder is not None else []
+        cut = self._with_own_tokens(self._decoder.cut()) if self._decoder is not None else []
         self.is_over = self.is_over or bool(cut)
         return [_with_earlier_usage(event, self._usage) for event in cut]
 

@@ -37,10 +37,14 @@ class ActiveStreams:
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class ModelSource:
-    """`learned` is None if requests are sent unchanged; `estimates_usage` estimates usage that is not reported."""
+    """`learned` is None if requests are sent unchanged; `estimates_usage` estimates usage that is not reported.
+
+    `finds_tokens`: the server takes the tokens of its chat template for such wherever they stand, also in content.
+    """
 
     provider: ModelProvider
     learned: LearnedLimits | None = None
     estimates_usage: bool = True
     address: str = ""
+    finds_tokens: bool = False
     streams: ActiveStreams = field(default_factory=ActiveStreams)
