@@ -47,10 +47,16 @@ def tokens(tools: ToolOffer) -> int:
     return len(text) // CHARACTERS_A_TOKEN
 
 
-def test_the_minimal_set_has_six_tools_of_few_tokens(tmp_path: Path) -> None:
+def test_the_minimal_set_has_seven_tools_of_few_tokens(tmp_path: Path) -> None:
     tools = offer(tmp_path, ToolChoice("minimal"))
-    assert tools.names == ("read", "write", "edit", "bash", "ask_user", "task_complete")
+    assert tools.names == ("read", "write", "edit", "bash", "todo_write", "ask_user", "task_complete")
     assert tokens(tools) <= 700
+
+
+def test_a_small_model_has_no_list_to_keep(tmp_path: Path) -> None:
+    tools = offer(tmp_path, choose_tools("auto", SMALL, 32_768, frozenset()))
+    assert tools.names == ("read", "write", "edit", "bash", "ask_user", "task_complete")
+    assert "todo_write" in offer(tmp_path, choose_tools("usual", SMALL, 32_768, frozenset())).names
 
 
 def test_the_usual_set_finds_the_other_tools_instead_of_naming_their_arguments(tmp_path: Path) -> None:
@@ -66,7 +72,7 @@ def test_an_agent_that_only_reads_has_search_and_pages_in_place_of_write_and_edi
     reading = bind(make_tool_context(tmp_path), ("code:read", "shell:read", "web_fetch"))
     control = (TaskComplete(None), AskUser(no_answer), SendUpdate(), Todo(lambda items: None))
     tools = ToolOffer((*reading, *control), ToolChoice("minimal"))
-    assert tools.names == ("read", "grep", "bash", "web_fetch", "ask_user", "task_complete")
+    assert tools.names == ("read", "grep", "bash", "web_fetch", "todo_write", "ask_user", "task_complete")
     assert tokens(tools) <= 700
     (code,) = (tool for tool in ToolOffer(reading, ToolChoice("all")).definitions if tool.name == "code")
     assert "'enum': ['read', 'list', 'search']" in str(code.parameters)

@@ -12,6 +12,7 @@ from errand.engine.models.reply.usage import CHARACTERS_A_TOKEN, characters_of_t
 from errand.engine.tools.base import AgentTool
 from errand.engine.tools.code.tool import Code
 from errand.engine.tools.control.find_tools import FindTools
+from errand.engine.tools.control.todo import Todo
 from errand.engine.tools.mcp.definitions import SEPARATOR, is_service_tool
 from errand.engine.tools.mcp.tool import is_tool_of_servers
 from errand.engine.tools.reading_form import ReadingForm
@@ -53,11 +54,14 @@ class ToolOffer:
         self.call_form: CallForm = choice.call_form
         self.is_small = choice.is_small
         self._tools = {tool.name: tool for tool in tools}
+        is_smallest = choice.set_name == "minimal" and choice.call_form == "json"
         only_reads = choice.set_name == "minimal" and isinstance(self._tools.get(Code.name), ReadingForm)
         presented = [
             presentation
             for presentation in (MINIMAL_READING if only_reads else _PRESENTED[choice.set_name])
-            if (tool := self._tools.get(presentation.tool)) is not None and _fits(presentation, tool)
+            if (tool := self._tools.get(presentation.tool)) is not None
+            and _fits(presentation, tool)
+            and not (presentation.tool == Todo.name and is_smallest)
         ]
         self._presented = {presentation.name: presentation for presentation in presented}
         presented_tools = {presentation.tool for presentation in presented}

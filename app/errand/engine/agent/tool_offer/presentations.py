@@ -152,6 +152,9 @@ _TODO = Presentation(
     "Show your plan as a list, for work of three steps or more, and keep it up to date. Each call replaces the list.",
     {"todos": _required(registered="items")},
 )
+_SHORT_TODO = replace(
+    _TODO, description="Show the plan, for work of three steps or more. Call it again when a step is done."
+)
 _WEB_FETCH = Presentation(
     "web_fetch",
     WebFetch.name,
@@ -203,12 +206,12 @@ _TASK_COMPLETE = Presentation(
 )
 
 # Small models fill in each argument that they are told of: these have only what is needed.
-MINIMAL = (_SHORT_READ, _WRITE, _SHORT_EDIT, _SHORT_BASH, _SHORT_ASK_USER, _TASK_COMPLETE)
+MINIMAL = (_SHORT_READ, _WRITE, _SHORT_EDIT, _SHORT_BASH, _SHORT_TODO, _SHORT_ASK_USER, _TASK_COMPLETE)
 USUAL = (
     *(_READ, _WRITE, _EDIT, _GREP, _GLOB, _BASH, _PYTHON, _WEB_FETCH, _SEARCH_MEMORY, _TODO, _TASK),
     *(_ASK_USER, _TASK_COMPLETE),
 )
 # Of an agent that only reads.
-MINIMAL_READING = (_SHORT_READ, _GREP, _SHORT_BASH, _WEB_FETCH, _SHORT_ASK_USER, _TASK_COMPLETE)
+MINIMAL_READING = (_SHORT_READ, _GREP, _SHORT_BASH, _WEB_FETCH, _SHORT_TODO, _SHORT_ASK_USER, _TASK_COMPLETE)
 # Not offered, but found by `find_tools` under these names.
 RARE = (_BACKGROUND,)
