@@ -1,8 +1,9 @@
 """`python -m tests.benchmarks.memory`: how much of what answers a question is among the first ten entries found.
 
 It needs the model of `make model`. Each split has a table by kind of question for each style, with the baselines
-(vectors alone, full text alone, and both merged by their ranks), and one with its short histories as long turns, all in
-one store. `--tune` fits the weights of the ranking on the split `tune`, on all styles together.
+(vectors alone, full text alone, and both merged by their ranks), and one with its short histories as long turns and one
+with its long ones among pages, each in one store. `--tune` fits the weights of the ranking on all these of the split
+`tune` together.
 """
 
 import asyncio
@@ -12,7 +13,6 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from datetime import UTC
 from pathlib import Path
 from statistics import fmean
 
@@ -27,6 +27,7 @@ from errand.engine.memory.search import NEAREST, proposed
 from errand.engine.memory.vectors.embedded import EmbeddedVectors
 from errand.engine.memory.words.hits import word_hits
 from tests.benchmarks.memory.histories import QUESTION_KINDS, SPLITS, STYLES, History, Split, Style, all_histories
+from tests.benchmarks.memory.long_pages import long_pages
 from tests.benchmarks.memory.long_turns import long_turns
 from tests.support.minilm import minilm
 
@@ -54,9 +55,7 @@ class Case:
 
 async def cases_of(history: History, embedder: Embedder) -> list[Case]:
     entries = [
-        MemoryEntry(
-            number, entry.id, entry.session, entry.speaker, entry.role, entry.at.replace(tzinfo=UTC), entry.text
-        )
+        MemoryEntry(number, entry.id, entry.session, entry.speaker, entry.role, entry.at.astimezone(), entry.text)
         for number, entry in enumerate(history.entries, 1)
     ]
     numbers = {entry.id: entry.number for entry in entries}
@@ -73,15 +72,17 @@ async def cases_of(history: History, embedder: Embedder) -> list[Case]:
         cases: list[Case] = []
         for gold_question, vector in zip(questions, asked, strict=True):
             nearness = {hit.number: hit.score for hit in await vectors.search(vector, NEAREST)}
-            question = read_question(gold_question.text)
+            question = read_question(gold_question.text, entries[-1].at.date())
             word_matches = word_hits(question.terms, index, None, question.text, question.language)
+            heads = proposed(question, index, word_matches, nearness)
             candidates = rank(
                 question,
-                proposed(index, word_matches, nearness),
+                heads,
                 word_matches,
                 nearness,
                 index.entries,
                 max(READ, _FITTED),
+                stated=index.stated_days(head.number for head in heads),
             )
             gold = frozenset(numbers[key] for key in gold_question.gold)
             cases.append(
@@ -147,15 +148,17 @@ def fitted(cases: Sequence[Case]) -> Features:
 
     That of identifiers is no matter of degree: it stays.
     """
+    signs = [-1.0 if weight < 0 else 1.0 for weight in WEIGHTS]
     samples = [sample for case in cases if (sample := _sample(case)) and any(is_gold for _, is_gold in sample)]
-    weights = [1.0] * len(WEIGHTS)
+    weights = list(signs)
     for step in range(1, _STEPS + 1):
         slope = [_CALM * weight for weight in weights]
         for sample in samples:
             for index, part in enumerate(_slope(sample, weights)):
                 slope[index] += part / len(samples)
         rate = _RATE * 20 / max(20, step)
-        weights = [max(0.0, weight - 10 * rate * part) for weight, part in zip(weights, slope, strict=True)]
+        moved = (weight - 10 * rate * part for weight, part in zip(weights, slope, strict=True))
+        weights = [sign * max(0.0, sign * weight) for sign, weight in zip(signs, moved, strict=True)]
     return Features(*(round(weight / weights[0], 2) for weight in weights))._replace(exact=WEIGHTS.exact)
 
 
@@ -198,15 +201,17 @@ async def main(arguments: Sequence[str]) -> int:
     try:
         cases = [case for history in histories for case in await cases_of(history, embedder)]
         joined = [case for split in SPLITS for case in await cases_of(long_turns(histories, split), embedder)]
+        pages = [case for split in SPLITS for case in await cases_of(long_pages(histories, split), embedder)]
     finally:
         await embedder.close()
     if "--tune" in arguments:
-        fitted_weights = fitted([case for case in cases if case.split == "tune"])
+        fitted_weights = fitted([case for case in (*cases, *joined, *pages) if case.split == "tune"])
         pairs = zip(Features._fields, fitted_weights, WEIGHTS, strict=True)
         sys.stdout.write("".join(f"{name}: {weight:g} (now {now:g})\n" for name, weight, now in pairs))
     styled = {f"style `{style}`": [case for case in cases if case.style == style] for style in STYLES}
+    remade = {"style `short` as long turns": joined, "style `long` with pages": pages}
     for split in SPLITS:
-        for name, every in (styled | {"style `short` as long turns": joined}).items():
+        for name, every in (styled | remade).items():
             lines = "\n".join(table([case for case in every if case.split == split]))
             sys.stdout.write(f"\nRecall of the first {_FIRST}, in percent, split `{split}`, {name}\n\n{lines}\n")
     return 0

@@ -1,13 +1,15 @@
 """The words of entries, in a SQLite file that can be made again at any time. Call its methods in one thread."""
 
 import sqlite3
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
 from errand.engine.memory.entries import MemoryEntry
+from errand.engine.memory.ranking.days import Period, stated_days
+from errand.engine.memory.ranking.traits import traits_of
 from errand.engine.memory.vectors.base import VectorFilter
 from errand.engine.memory.words.spelling import TOKENIZER, count_words, indexed_text, with_endings
 from errand.engine.memory.words.vocabulary import Vocabulary
@@ -19,7 +21,7 @@ _MAX_NEIGHBOUR_LENGTH = 400
 _IN_ONE_STATEMENT = 500
 _LOOSE = "loose"
 # A file of another version is thrown away and made again.
-_VERSION = 2
+_VERSION = 3
 
 _OPEN = "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA secure_delete = ON;"
 _SCHEMA = f"""
@@ -27,8 +29,12 @@ BEGIN;
 CREATE TABLE entries (
     number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, conversation_id TEXT NOT NULL,
     position INTEGER NOT NULL, speaker TEXT NOT NULL, role TEXT NOT NULL, at REAL NOT NULL, folder TEXT NOT NULL,
-    words INTEGER NOT NULL, text TEXT NOT NULL, vector TEXT NOT NULL DEFAULT 'wanted'
+    words INTEGER NOT NULL, text TEXT NOT NULL, traits TEXT NOT NULL, vector TEXT NOT NULL DEFAULT 'wanted'
 );
+CREATE TABLE stated_days (
+    number INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, PRIMARY KEY (number, first, last)
+) WITHOUT ROWID;
+CREATE INDEX stated_days_by_time ON stated_days (first);
 CREATE UNIQUE INDEX entries_in_order ON entries (conversation_id, position);
 CREATE INDEX entries_by_time ON entries (at);
 CREATE INDEX entries_by_vector ON entries (vector, number);
@@ -43,9 +49,9 @@ INSERT INTO state VALUES ('identity', hex(randomblob(16)));
 PRAGMA user_version = {_VERSION};
 COMMIT;
 """
-_ENTRY = "number, id, conversation_id, speaker, role, at, text, folder, position, words"
+_ENTRY = "number, id, conversation_id, speaker, role, at, text, folder, position, words, traits"
 _INDEXED = f"{_ENTRY}, vector = 'made'"
-_HEAD = "conversation_id, position, number, role, at"
+_HEAD = "conversation_id, position, number, role, at, speaker, words"
 _AT = """
     WITH wanted (c, p) AS (VALUES {places}) SELECT {columns} FROM wanted JOIN entries ON conversation_id = c
     AND position = p{also}
@@ -64,11 +70,12 @@ class IndexOutdated(Exception):
 
 @dataclass(frozen=True, slots=True)
 class IndexedEntry:
-    """An entry at its `position` in its conversation; `words` is how many it has."""
+    """An entry at its `position` in its conversation, with the number of its words and its encoded traits."""
 
     entry: MemoryEntry
     position: int
     word_count: int
+    traits: str = ""
     has_vector: bool = False
 
     @property
@@ -84,6 +91,8 @@ class EntryHead(NamedTuple):
     number: int
     role: MemoryRole
     at: float
+    speaker: str
+    word_count: int
 
 
 class WordIndex:
@@ -149,6 +158,33 @@ class WordIndex:
             EntryHead(*row)
             for part in _parts(numbers)
             for row in self.connection.execute(f"SELECT {_HEAD} FROM entries WHERE number IN ({_marks(part)})", part)
+        ]
+
+    def stated_days(self, numbers: Iterable[int]) -> dict[int, list[Period]]:
+        """Return the days that these entries tell of, by their numbers."""
+        stated: dict[int, list[Period]] = {}
+        for part in _parts(numbers):
+            query = f"SELECT number, first, last FROM stated_days WHERE number IN ({_marks(part)})"
+            for number, first, last in self.connection.execute(query, part):
+                stated.setdefault(number, []).append(Period(date.fromordinal(first), date.fromordinal(last)))
+        return stated
+
+    def heads_of_days(self, days: Period, where: VectorFilter | None, limit: int) -> list[EntryHead]:
+        """Return entries that tell of these days, and such as were written on them, at most `limit` of each."""
+        condition, values = sql_condition(where)
+        also = f" AND {condition}" if condition else ""
+        first, last = days.first.toordinal(), days.last.toordinal()
+        stated = "number IN (SELECT number FROM stated_days WHERE first BETWEEN ? AND ? AND last <= ?)"
+        midnights = (datetime.combine(day, time()).astimezone().timestamp() for day in (days.first, _after(days.last)))
+        chosen = ((stated, (first, last, last)), ("at >= ? AND at < ?", tuple(midnights)))
+        queries = (
+            (f"SELECT {_HEAD} FROM entries WHERE {moment}{also} ORDER BY number DESC LIMIT ?", limits)
+            for moment, limits in chosen
+        )
+        return [
+            EntryHead(*row)
+            for query, limits in queries
+            for row in self.connection.execute(query, (*limits, *values, limit))
         ]
 
     def neighbour_heads(self, heads: Iterable[EntryHead], where: VectorFilter | None = None) -> list[EntryHead]:
@@ -219,10 +255,14 @@ class WordIndex:
         self._drop_windows(before)
         start = before[0].position + 1 if before else 0
         added = [
-            IndexedEntry(entry, position, count_words(entry.text)) for position, entry in enumerate(entries, start)
+            IndexedEntry(entry, position, count_words(entry.text), traits_of(entry.text).encode())
+            for position, entry in enumerate(entries, start)
         ]
         self.connection.executemany(
-            f"INSERT INTO entries ({_ENTRY}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", map(_row, added)
+            f"INSERT INTO entries ({_ENTRY}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", map(_row, added)
+        )
+        self.connection.executemany(
+            "INSERT INTO stated_days VALUES (?, ?, ?)", (row for entry in entries for row in _stated_days(entry))
         )
         self.connection.executemany(
             "INSERT INTO entry_words (rowid, text) VALUES (?, ?)",
@@ -241,6 +281,10 @@ class WordIndex:
             self._delete("entry_words", indexed.entry.number, with_endings(_own(indexed.entry)))
         self.connection.execute(
             f"DELETE FROM entries WHERE number IN ({_marks(removed)})", [indexed.entry.number for indexed in removed]
+        )
+        self.connection.execute(
+            f"DELETE FROM stated_days WHERE number IN ({_marks(removed)})",
+            [indexed.entry.number for indexed in removed],
         )
         self._insert_windows(neighbours)
 
@@ -313,17 +357,24 @@ def sql_condition(where: VectorFilter | None) -> tuple[str, list[str | float]]:
     return " AND ".join(conditions), values
 
 
-def _indexed(row: tuple[int, str, str, str, MemoryRole, float, str, str, int, int, int]) -> IndexedEntry:
-    number, key, conversation, speaker, role, at, text, folder, position, word_count, has_vector = row
+def _indexed(row: tuple[int, str, str, str, MemoryRole, float, str, str, int, int, str, int]) -> IndexedEntry:
+    number, key, conversation, speaker, role, at, text, folder, position, word_count, traits, has_vector = row
     entry = MemoryEntry(number, key, conversation, speaker, role, datetime.fromtimestamp(at, UTC), text, folder)
-    return IndexedEntry(entry, position, word_count, bool(has_vector))
+    return IndexedEntry(entry, position, word_count, traits, bool(has_vector))
 
 
-def _row(indexed: IndexedEntry) -> tuple[int, str, str, str, MemoryRole, float, str, str, int, int]:
+def _row(indexed: IndexedEntry) -> tuple[int, str, str, str, MemoryRole, float, str, str, int, int, str]:
     """Return the values of `_ENTRY`."""
     entry = indexed.entry
     key = entry.number, entry.id, entry.conversation_id, entry.speaker, entry.role
-    return *key, entry.at.timestamp(), entry.text, entry.folder, indexed.position, indexed.word_count
+    at = entry.at.timestamp()
+    return *key, at, entry.text, entry.folder, indexed.position, indexed.word_count, indexed.traits
+
+
+def _stated_days(entry: MemoryEntry) -> Iterator[tuple[int, int, int]]:
+    """Yield the rows of the days that an entry tells of, as days since the year 1."""
+    for period in stated_days(entry.text, entry.at.astimezone().date()):
+        yield entry.number, period.first.toordinal(), period.last.toordinal()
 
 
 def _own(entry: MemoryEntry) -> str:
@@ -333,6 +384,10 @@ def _own(entry: MemoryEntry) -> str:
 def _beginning(indexed: IndexedEntry) -> str:
     """Return the text that an entry has in the windows of its neighbours."""
     return indexed_text(_own(indexed.entry)[:_MAX_NEIGHBOUR_LENGTH])
+
+
+def _after(day: date) -> date:
+    return min(day, date.max - timedelta(days=1)) + timedelta(days=1)
 
 
 def _marks(values: Collection[object]) -> str:

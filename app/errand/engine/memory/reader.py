@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from datetime import date, datetime
 
 import msgspec
 
@@ -69,7 +70,7 @@ class MemoryReader:
         """Return the hits that `skip` does not reject; it gets items without their text."""
         if not 1 <= params.limit <= _MAX_PAGE_ITEMS:
             raise InvalidParams(f"limit: {params.limit}; from 1 to {_MAX_PAGE_ITEMS}.")
-        question = read_question(params.text)
+        question = read_question(params.text, _today())
         remark = self._why_words_alone()
         await self._note_if_missed(None)
         outcome = await self._search.find(
@@ -93,7 +94,7 @@ class MemoryReader:
         """
         tokens = self._settings.values.recall_tokens
         budget = (tokens if max_tokens is None else min(tokens, max_tokens)) * _CHARACTERS_A_TOKEN
-        question = read_question(message)
+        question = read_question(message, _today())
         if not budget or not question.terms:
             return ()
         where = VectorFilter(not_conversations=without) if without else None
@@ -217,6 +218,10 @@ def vector_filter(where: MemoryFilter, redact: Callable[[str], str]) -> VectorFi
         after=where.after.timestamp() if where.after is not None else None,
         before=where.before.timestamp() if where.before is not None else None,
     )
+
+
+def _today() -> date:
+    return datetime.now().astimezone().date()
 
 
 def _item(indexed: IndexedEntry, titles: Mapping[str, str]) -> MemoryItem:

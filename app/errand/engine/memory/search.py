@@ -10,8 +10,9 @@ from errand.engine.core.cancel import CancelSignal
 from errand.engine.memory.embedding import Embedder
 from errand.engine.memory.index import EntryHead, WordIndex
 from errand.engine.memory.index_thread import IndexThread
+from errand.engine.memory.ranking.days import Period
 from errand.engine.memory.ranking.question import Question
-from errand.engine.memory.ranking.ranking import READ, Candidate, first_scores, rank
+from errand.engine.memory.ranking.ranking import NOTHING_STATED, READ, Candidate, first_scores, rank
 from errand.engine.memory.vectors.base import (
     VectorFilter,
     VectorHit,
@@ -32,6 +33,10 @@ NEAREST = 200
 _CANDIDATES = 150
 # The turns around this many of the best hits are candidates too: they may hold the answer.
 _WITH_NEIGHBOURS = 30
+# So many entries of the days that a question names are candidates, if these are few.
+_OF_NAMED_DAYS = 40
+_MAX_NAMED_DAYS = 10
+_YEARS = range(1971, 9_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,18 +148,28 @@ def ranked(
     where: VectorFilter | None,
     index: WordIndex,
 ) -> tuple[Candidate, ...]:
-    heads = proposed(index, hits, nearness, where)
-    return tuple(rank(question, heads, hits, nearness, index.entries, max(READ, limit))[:limit])
+    heads = proposed(question, index, hits, nearness, where)
+    stated = index.stated_days(head.number for head in heads) if question.days else NOTHING_STATED
+    return tuple(rank(question, heads, hits, nearness, index.entries, max(READ, limit), stated=stated)[:limit])
 
 
 def proposed(
-    index: WordIndex, hits: WordHits, nearness: Nearness, where: VectorFilter | None = None
+    question: Question, index: WordIndex, hits: WordHits, nearness: Nearness, where: VectorFilter | None = None
 ) -> list[EntryHead]:
-    """Return the best hits of full text and vectors, with the neighbours of the very best."""
+    """Return the best hits of full text and vectors with the neighbours of the very best, and entries of named days."""
     head_list = index.heads(_best(first_scores(hits, nearness), _CANDIDATES))
     best = {number for scores in (hits.own, nearness) for number in _best(scores, _WITH_NEIGHBOURS)}
     neighbours = index.neighbour_heads((head for head in head_list if head.number in best), where)
-    return list({*head_list, *neighbours})
+    return list({*head_list, *neighbours, *_of_named_days(question, index, where)})
+
+
+def _of_named_days(question: Question, index: WordIndex, where: VectorFilter | None) -> list[EntryHead]:
+    """Return entries that tell of the days, few in number, that the question names, and then those written on them."""
+    definite = (period for period in question.days.periods if period.has_year and period.first.year in _YEARS)
+    days = [day for period in definite for day in (period.first, period.last)]
+    if not days or (max(days) - min(days)).days > _MAX_NAMED_DAYS:
+        return []
+    return index.heads_of_days(Period(min(days), max(days)), where, _OF_NAMED_DAYS)
 
 
 def _best(scores: Mapping[int, float], amount: int) -> list[int]:

@@ -2,15 +2,17 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from itertools import count
 
 import pytest
 
 from errand.engine.memory.entries import MemoryEntry
 from errand.engine.memory.index import EntryHead, IndexedEntry
+from errand.engine.memory.ranking.days import Period
 from errand.engine.memory.ranking.question import Question, read_question
-from errand.engine.memory.ranking.ranking import READ, WEIGHTS, Candidate, Features, rank
+from errand.engine.memory.ranking.ranking import NOTHING_STATED, READ, WEIGHTS, Candidate, Features, StatedDays, rank
+from errand.engine.memory.ranking.traits import traits_of
 from errand.engine.memory.words.hits import WordHits
 
 AT = datetime(2026, 3, 4, 9, tzinfo=UTC)
@@ -21,7 +23,10 @@ NO_WORDS = WordHits({}, {})
 def entries(*texts: str, conversation: str = "c1", first: int = 1) -> list[IndexedEntry]:
     return [
         IndexedEntry(
-            MemoryEntry(number, str(number), conversation, "Mara", "user", AT, text), position, len(text.split())
+            MemoryEntry(number, str(number), conversation, "Mara", "user", AT, text),
+            position,
+            len(text.split()),
+            traits_of(text).encode(),
         )
         for number, position, text in zip(count(first), count(), texts)
     ]
@@ -33,6 +38,7 @@ def ranked(
     nearness: Mapping[int, float] | None = None,
     question: Question = QUESTION,
     weights: Features = WEIGHTS,
+    stated: StatedDays = NOTHING_STATED,
 ) -> list[Candidate]:
     """All that was found; their texts are read by their numbers."""
     by_number = {indexed_entry.entry.number: indexed_entry for indexed_entry in indexed}
@@ -46,10 +52,12 @@ def ranked(
             indexed_entry.entry.number,
             indexed_entry.entry.role,
             indexed_entry.entry.at.timestamp(),
+            indexed_entry.entry.speaker,
+            indexed_entry.word_count,
         )
         for indexed_entry in indexed
     ]
-    return rank(question, heads, word_hits, nearness or {}, read, weights=weights)
+    return rank(question, heads, word_hits, nearness or {}, read, weights=weights, stated=stated)
 
 
 def order(
@@ -111,6 +119,55 @@ def test_what_a_person_said_comes_first_if_the_question_says_i() -> None:
     word_hits = WordHits({1: 2.0, 2: 2.0}, {})
     (first, second) = ranked([user, agent], word_hits, question=read_question("What did I say of the boiler?"))
     assert first.entry is user and second.features.speaker == 0.0
+
+
+def test_what_the_agent_said_comes_first_if_the_question_asks_for_that() -> None:
+    user, agent = entries("The boiler leaked there.", "The boiler leaked there.")
+    agent = replace(agent, entry=replace(agent.entry, role="agent"))
+    word_hits = WordHits({1: 2.0, 2: 2.0}, {})
+    (first, _) = ranked([user, agent], word_hits, question=read_question("What did you tell me of the boiler?"))
+    assert first.entry is agent
+
+
+def test_what_a_named_person_said_comes_before_what_others_said() -> None:
+    mara, olsen = entries("The boiler leaked there.", "The boiler leaked there.")
+    olsen = replace(olsen, entry=replace(olsen.entry, speaker="Jan Olsen"))
+    word_hits = WordHits({1: 2.0, 2: 2.0}, {})
+    (first, _) = ranked([mara, olsen], word_hits, question=read_question("What did Olsen say of the boiler?"))
+    assert first.entry is olsen
+
+
+def test_a_statement_within_a_question_counts_as_told() -> None:
+    asks, tells = (
+        "Can you help me with the boiler plan?",
+        "I'm worried that my $12.99 boiler plan ran out, can you help?",
+    )
+    indexed = entries(asks, tells)
+    assert order(indexed, WordHits({1: 2.0, 2: 2.0}, {})) == [2, 1]
+
+
+@pytest.mark.parametrize(
+    ("question", "page"),
+    [
+        ("What does my boiler plan cost?", 1.0),
+        ("What does the boiler plan cost?", 0.5),
+        ("What did you suggest for my boiler?", 0.0),
+    ],
+)
+def test_a_page_of_an_agent_counts_less_where_a_person_asks_of_themselves(question: str, page: float) -> None:
+    (written,) = entries("boiler " * 400)
+    written = replace(written, entry=replace(written.entry, role="agent"))
+    (candidate,) = ranked([written], WordHits({1: 2.0}, {}), question=read_question(question))
+    assert candidate.features.page == page and WEIGHTS.page < 0
+
+
+def test_what_tells_of_the_named_day_comes_before_what_was_written_on_it() -> None:
+    indexed = entries("The boiler is loud.", "The boiler is loud.", "The boiler is loud.")
+    other_day = replace(indexed[1], entry=replace(indexed[1].entry, at=datetime(2026, 3, 9, 9, tzinfo=UTC)))
+    question = read_question("What of the boiler on 4 March 2026?")
+    day = date(2026, 3, 4)
+    best = ranked([indexed[0], other_day, indexed[2]], question=question, stated={3: (Period(day, day),)})
+    assert {candidate.entry.entry.number: candidate.features.day for candidate in best} == {3: 1.0, 1: 0.6, 2: 0.0}
 
 
 def test_a_hit_counts_for_the_turns_near_it_less_with_each_turn_between() -> None:

@@ -1,16 +1,22 @@
 """Ranks the hits of a search: one score from a handful of features."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from heapq import nlargest
 from math import inf
 from operator import mul
-from typing import NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from errand.engine.memory.index import EntryHead, IndexedEntry
-from errand.engine.memory.ranking.question import Question, count_new_words, has_asked_form, share_of_questions
+from errand.engine.memory.ranking.days import Period
+from errand.engine.memory.ranking.question import Question, count_new_words, has_asked_form
+from errand.engine.memory.ranking.traits import decode_traits
 from errand.engine.memory.words.hits import WordHits
+
+# By the number of the entry.
+StatedDays: TypeAlias = Mapping[int, Sequence[Period]]
+NOTHING_STATED: Final[StatedDays] = {}
 
 
 class Features(NamedTuple):
@@ -25,37 +31,44 @@ class Features(NamedTuple):
     session: float
     """The best hits of its conversation, relative to the best conversation: several hits are no coincidence."""
     news: float
-    """Share of words that are not in the question: a text that only repeats the question does not answer it."""
-    telling: float
-    """Share of sentences that are not questions: a text that asks the same is seldom the answer."""
+    """Words that it states and that are not in the question: a text that only repeats or asks it does not answer it."""
     day: float
-    """It is of a day that the question names."""
+    """It tells of a day that the question names, or, less, was written on one."""
     form: float
     """It has what the question asks for: a time, a number or a name."""
     speaker: float
-    """The question says "I", and a person wrote the entry: people tell what they ask for later."""
+    """It was said by whom the question asks about: "I" a person, "you" an agent, a name that of the speaker."""
+    page: float
+    """An agent wrote it, up to a page: pages share many words with their subject, and people tell what they ask for.
+
+    Half of that if the question is not about who asks, and nothing if it asks for what the agent said.
+    """
     exact: float
     """It has rare identifiers of the question: error numbers, file names, amounts."""
 
 
-# Between the fits on the histories of the split `tune` (`python -m tests.benchmarks.memory --tune`) as they are and
-# with their turns joined to long ones, to the nearest 0.05 (decision 51).
+# Round numbers near the fits on the histories of the split `tune`, one set for all their styles (decision 86).
 WEIGHTS = Features(
     meaning=1.0,
-    term_match=0.7,
-    near=0.85,
-    session=0.75,
-    news=0.8,
-    telling=0.55,
+    term_match=0.8,
+    near=0.8,
+    session=0.6,
+    news=1.0,
     day=1.0,
     form=0.5,
-    speaker=0.4,
+    speaker=0.5,
+    page=-0.6,
     exact=12.0,  # more than all others together
 )
 _FADE = 0.8
 _OF_NEIGHBOURS = 0.8
 _BEST_OF_SESSION = 3
 _MANY_NEW_WORDS = 15
+_PAGE_WORDS = 250
+_OF_WRITTEN_DAY = 0.6
+_OF_NAMED_SPEAKER = 0.6
+# What speakers are called that have no name.
+_NO_NAMES = frozenset(("user", "assistant", "agent", "tool", "task", "summary"))
 # Only texts of entries that may come first are read.
 READ = 60
 
@@ -75,13 +88,15 @@ def rank(
     read: Callable[[Iterable[int]], Iterable[IndexedEntry]],
     max_candidates: int = READ,
     weights: Features = WEIGHTS,
+    stated: StatedDays = NOTHING_STATED,
 ) -> list[Candidate]:
     """Return the best candidates in order, at most `max_candidates`. `read` returns the entries with some numbers.
 
-    `nearness` has the cosines of the nearest entries, empty without a model.
+    `nearness` has the cosines of the nearest entries, empty without a model. `stated` has the days that entries tell
+    of, if the question names days.
     """
     in_order = sorted(heads)
-    unread = _unread(question, in_order, hits, nearness)
+    unread = _unread(question, in_order, hits, nearness, stated)
     scored = (
         (_score(features, weights), head.number, features) for head, features in zip(in_order, unread, strict=True)
     )
@@ -101,15 +116,19 @@ def first_scores(hits: WordHits, nearness: Mapping[int, float]) -> dict[int, flo
 
 
 def _unread(
-    question: Question, heads: Sequence[EntryHead], hits: WordHits, nearness: Mapping[int, float]
+    question: Question,
+    heads: Sequence[EntryHead],
+    hits: WordHits,
+    nearness: Mapping[int, float],
+    stated: StatedDays,
 ) -> list[Features]:
-    """Return the features of entries in the order of conversations, except those that need their text."""
+    """Return the features of entries in the order of conversations, except those that need their traits."""
     word_share = _word_share(hits)
     # Without a model there are only words: those of the entry itself stand for its meaning.
     meaning = _spread(nearness) or _shares(hits.own)
     base = [meaning.get(head.number, 0.0) + word_share.get(head.number, 0.0) for head in heads]
     sessions = _sessions(heads, base)
-    by_person, names_days = question.is_about_asker, question.names_days
+    named_speakers = _named_speakers(question, heads)
     return [
         Features(
             meaning=meaning.get(head.number, 0.0),
@@ -117,10 +136,10 @@ def _unread(
             near=near,
             session=sessions[head.conversation_id],
             news=0.0,
-            telling=0.0,
-            day=float(names_days and question.means(datetime.fromtimestamp(head.at, UTC).date())),
+            day=_day(question, head, stated) if question.days else 0.0,
             form=0.0,
-            speaker=float(by_person and head.role == "user"),
+            speaker=_speaker(question, head, named_speakers),
+            page=_page(question, head),
             exact=hits.exact.get(head.number, 0.0),
         )
         for head, near in zip(heads, _near(heads, base), strict=True)
@@ -128,13 +147,38 @@ def _unread(
 
 
 def _read(question: Question, indexed: IndexedEntry, features: Features, weights: Features) -> Candidate:
-    text = indexed.entry.text
+    traits = decode_traits(indexed.traits)
     features = features._replace(
-        news=min(1.0, count_new_words(question, text) / _MANY_NEW_WORDS),
-        telling=1.0 - share_of_questions(text),
-        form=float(has_asked_form(question, text)),
+        news=min(1.0, count_new_words(question, traits) / _MANY_NEW_WORDS),
+        form=float(has_asked_form(question, traits)),
     )
     return Candidate(indexed, features, _score(features, weights))
+
+
+def _day(question: Question, head: EntryHead, stated: StatedDays) -> float:
+    if any(map(question.days.mean_any_of, stated.get(head.number, ()))):
+        return 1.0
+    written_on = datetime.fromtimestamp(head.at, UTC).astimezone().date()
+    return _OF_WRITTEN_DAY if question.days.mean(written_on) else 0.0
+
+
+def _named_speakers(question: Question, heads: Iterable[EntryHead]) -> frozenset[str]:
+    """Return the speakers of whose name the question has a word."""
+    question_words = question.all_words.union(question.terms) - _NO_NAMES
+    speakers = {head.speaker for head in heads}
+    return frozenset(speaker for speaker in speakers if not question_words.isdisjoint(speaker.lower().split()))
+
+
+def _speaker(question: Question, head: EntryHead, named_speakers: Collection[str]) -> float:
+    if (head.role == "agent") if question.asks_agent else (head.role == "user" and question.is_about_asker):
+        return 1.0
+    return _OF_NAMED_SPEAKER if head.speaker in named_speakers else 0.0
+
+
+def _page(question: Question, head: EntryHead) -> float:
+    if head.role != "agent" or question.asks_agent:
+        return 0.0
+    return min(1.0, head.word_count / _PAGE_WORDS) / (1 if question.is_about_asker else 2)
 
 
 def _score(features: Features, weights: Features) -> float:
