@@ -113,6 +113,20 @@ class VectorStore(Protocol):
         """Make searches fast after many new points. Searches of the embedded index wait until it is done."""
         ...
 
+    async def has_remains(self) -> bool:
+        """Return True if this machine's disk still has vectors of deleted points or of another model.
+
+        The index is not opened for it.
+        """
+        ...
+
+    async def purge(self) -> None:
+        """Remove the vectors of deleted points from the disk, where they are only marked before.
+
+        Searches of the embedded index wait until it is done.
+        """
+        ...
+
     async def clear(self) -> None:
         """Throw everything away, a damaged index and one of another model too, and start with an empty one."""
         ...

@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import json
 import os
 import signal
 import stat
@@ -92,6 +93,8 @@ class EmbeddedVectors:
         while batch := tuple(islice(remaining, _BATCH)):
             await self._ask({"op": "upsert", "points": [_stored(point) for point in batch]})
         await self._delete(surplus_ids(points))
+        if points:
+            await self._ask({"op": "flush"})
 
     async def search(self, vector: Vector, limit: int, where: VectorFilter | None = None) -> tuple[VectorHit, ...]:
         check_vector(vector, self._dimensions)
@@ -119,6 +122,13 @@ class EmbeddedVectors:
 
     async def optimise(self) -> None:
         await self._ask({"op": "optimise"}, _OPTIMISE_S)
+
+    async def has_remains(self) -> bool:
+        expected = {"dimensions": self._dimensions, "model": self._model}
+        return await asyncio.to_thread(_has_remains, self._folder, expected)
+
+    async def purge(self) -> None:
+        await self._ask({"op": "purge"}, _OPTIMISE_S)
 
     async def clear(self) -> None:
         async with self._lock:
@@ -314,6 +324,16 @@ def _check_folder(folder: Path) -> None:
         pass  # the process of another engine is at work here: it has the lock
     except OSError as error:
         raise VectorsUnavailable(f"The folder of the index of vectors cannot be used: {reason(error)}") from error
+
+
+def _has_remains(folder: Path, expected: dict[str, object]) -> bool:
+    if not (folder / "shard").exists():
+        return False
+    try:
+        stored = json.loads((folder / "index.json").read_bytes())
+        return not (folder / "purged").exists() or not expected.items() <= stored.items()
+    except (OSError, ValueError, AttributeError):  # half written, or damaged
+        return True
 
 
 def _check_own(path: Path) -> None:

@@ -26,7 +26,8 @@ import qdrant_edge as edge
 _LOCK_WAIT_S = 3.0
 # Files are mapped and sparse: a full disk would end the process in the middle of a write.
 _MIN_FREE_BYTES = 200 * 1024 * 1024
-_FLUSH_EVERY = 5_000
+# Of the files: an index of another one is made again.
+_FORMAT = 2
 _KEYWORDS = ("conversation", "folder", "kind")
 # Searches scan codes of 4 bits and rank this many times the hits by their real vectors: recall@10 is 1.0 on 100,000.
 _OVERSAMPLING = 4.0
@@ -73,10 +74,13 @@ class _Refused(Exception):
 
 
 class _Index:
-    def __init__(self, folder: Path, shard: edge.EdgeShard) -> None:
+    """The open index. The file `purged` stands beside it while no vector of a deleted point is left on the disk."""
+
+    def __init__(self, folder: Path, shard: edge.EdgeShard, dimensions: int) -> None:
         self._folder = folder
         self._shard = shard
-        self._unflushed = 0
+        self._dimensions = dimensions
+        self._purged = folder / "purged"
 
     def answer(self, request: _Request) -> dict[str, object]:
         match request.get("op"):
@@ -85,7 +89,11 @@ class _Index:
             case "upsert":
                 self._upsert(request.get("points", []))
             case "delete":
-                self._shard.update(edge.UpdateOperation.delete_points(list(request.get("ids", []))))
+                self._delete(request.get("ids", []))
+            case "flush":
+                self._shard.flush()
+            case "purge":
+                self._purge()
             case "ids":
                 page = edge.ScrollRequest(
                     offset=request.get("start"), limit=request.get("limit"), with_payload=False, with_vector=False
@@ -102,15 +110,39 @@ class _Index:
         return {}
 
     def close(self) -> None:
+        self._shard.flush()
         self._shard.close()
 
     def _upsert(self, points: list[_Stored]) -> None:
         _require_space(self._folder, 0)
         self._shard.update(edge.UpdateOperation.upsert_points([_point(stored) for stored in points]))
-        self._unflushed += len(points)
-        if self._unflushed >= _FLUSH_EVERY:  # what is not flushed is replayed at the next opening after a kill
+
+    def _delete(self, ids: list[int]) -> None:
+        stored_ids = [record.id for record in self._shard.retrieve(ids, with_payload=False, with_vector=False)]
+        if not stored_ids:
+            return
+        self._purged.unlink(missing_ok=True)
+        _sync(self._folder)
+        self._shard.update(edge.UpdateOperation.delete_points(stored_ids))
+        self._shard.flush()
+
+    def _purge(self) -> None:
+        """Write the parts of the index anew that hold vectors of deleted points, which are only marked until then."""
+        if self._purged.exists():
+            return
+        shard = self._folder / "shard"
+        if self._shard.count(edge.CountRequest(exact=True)):
+            _require_space(self._folder, _used(self._folder))
             self._shard.flush()
-            self._unflushed = 0
+            self._shard.optimize()
+            self._shard.flush()
+        else:
+            self._shard.close()
+            shutil.rmtree(shard)
+            self._shard = _created(shard, self._dimensions)
+        for part in ("segments", "."):
+            _sync(shard / part)
+        _note_purged(self._folder)
 
     def _search(self, request: _Request) -> "list[tuple[edge.PointId, float]]":  # a name of the stubs alone
         codes = edge.QuantizationSearchParams(rescore=True, oversampling=_OVERSAMPLING)
@@ -158,24 +190,41 @@ def _opened(folder: Path, request: _Request) -> _Index:
     _lock(folder / "lock")
     shard, about = folder / "shard", folder / "index.json"
     dimensions = request.get("dimensions", 0)
-    expected = {"dimensions": dimensions, "model": request.get("model", "")}
+    expected = {"format": _FORMAT, "dimensions": dimensions, "model": request.get("model", "")}
     if request.get("clear"):
+        (folder / "purged").unlink(missing_ok=True)
         about.unlink(missing_ok=True)
+        _sync(folder)
         if shard.exists():
             shutil.rmtree(shard)
     if about.exists():
         stored = json.loads(about.read_bytes())
         if stored != expected:
             raise _Refused("mismatch", f"it was made by {stored['model']} with {stored['dimensions']} numbers")
-        return _Index(folder, _loaded(shard))
+        return _Index(folder, _loaded(shard, dimensions), dimensions)
     if shard.exists():
         raise _Refused("damaged", "it is half written")
     _require_space(folder, 0)
-    index = _Index(folder, _created(shard, dimensions))
+    index = _Index(folder, _created(shard, dimensions), dimensions)
     written = folder / "index.json.new"
     written.write_text(json.dumps(expected), encoding="utf-8")
     written.replace(about)
+    _note_purged(folder)
     return index
+
+
+def _note_purged(folder: Path) -> None:
+    (folder / "purged").touch(mode=0o600)
+    _sync(folder)
+
+
+def _sync(folder: Path) -> None:
+    """Make sure that what was created, replaced and removed in the folder stays so after a power cut."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _lock(path: Path) -> None:
@@ -194,13 +243,7 @@ def _lock(path: Path) -> None:
 def _created(path: Path, dimensions: int) -> edge.EdgeShard:
     """Return an empty index. Mapped indexes of the fields open in a third of the time that those in memory take."""
     path.mkdir(mode=0o700)
-    config = edge.EdgeConfig(
-        vectors=edge.EdgeVectorParams(size=dimensions, distance=edge.Distance.Cosine),
-        hnsw_config=_NO_GRAPH,
-        optimizers=edge.EdgeOptimizersConfig(indexing_threshold=_MIN_QUANTIZED_KB),
-        quantization_config=edge.TurboQuantQuantizationConfig(memory=edge.Memory.Pinned),
-    )
-    shard = edge.EdgeShard.create(str(path), config)
+    shard = edge.EdgeShard.create(str(path), _config(dimensions))
     for name in _KEYWORDS:
         mapped = edge.KeywordIndexParams(memory=edge.Memory.Cached)
         shard.update(edge.UpdateOperation.create_field_index(name, mapped))
@@ -208,9 +251,28 @@ def _created(path: Path, dimensions: int) -> edge.EdgeShard:
     return shard
 
 
-def _loaded(path: Path) -> edge.EdgeShard:
+def _config(dimensions: int) -> edge.EdgeConfig:
+    """Return the configuration. With these thresholds an optimisation removes every deleted vector.
+
+    There is no log of changes (WAL): it would keep vectors, and a shard whose log was removed ignores new changes.
+    """
+    return edge.EdgeConfig(
+        vectors=edge.EdgeVectorParams(size=dimensions, distance=edge.Distance.Cosine),
+        hnsw_config=_NO_GRAPH,
+        optimizers=edge.EdgeOptimizersConfig(
+            indexing_threshold=_MIN_QUANTIZED_KB, deleted_threshold=0.0, vacuum_min_vector_number=0
+        ),
+        quantization_config=edge.TurboQuantQuantizationConfig(memory=edge.Memory.Pinned),
+        wal_enabled=False,
+    )
+
+
+def _loaded(path: Path, dimensions: int) -> edge.EdgeShard:
     """Return the index, of which each part has answered once."""
-    shard = edge.EdgeShard.load(str(path))
+    unfinished = path / "temp_segments"  # of an optimisation that was killed: copies of vectors that nothing removes
+    if unfinished.exists():
+        shutil.rmtree(unfinished)
+    shard = edge.EdgeShard.load(str(path), _config(dimensions))
     shard.count(edge.CountRequest(exact=True))
     shard.scroll(edge.ScrollRequest(limit=1, with_payload=True, with_vector=True))
     return shard

@@ -153,6 +153,12 @@ class ServerVectors:
         """Check that the server answers: it optimises by itself."""
         await self.count()
 
+    async def has_remains(self) -> bool:
+        return False
+
+    async def purge(self) -> None:
+        """Do nothing: the server removes deleted vectors from its disk when it next cleans up."""
+
     async def clear(self) -> None:
         async with self._lock:
             self._is_open = False
