@@ -9,9 +9,6 @@ from pathlib import Path
 from errand.engine.tools.context import Vector
 from tests.support.vectors import DIMENSIONS
 
-# Of a vector, these are enough to know it by: signs of 64 numbers.
-_NUMBERS = 64
-
 
 def exact_vector(seed: int) -> Vector:
     """Return a vector of length 1 that no rounding changes: 256 numbers of ±1/16, and zeros."""
@@ -23,7 +20,7 @@ def exact_vector(seed: int) -> Vector:
 
 def forms_of(vector: Sequence[float]) -> tuple[bytes, ...]:
     """Return the vector as float32 of both byte orders, as float16, and as CBOR with numbers of 32 and 16 bits."""
-    numbers = vector[:_NUMBERS]
+    numbers = vector
     count = len(numbers)
     return (
         struct.pack(f"<{count}f", *numbers),

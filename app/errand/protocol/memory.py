@@ -111,7 +111,9 @@ class MemoryStatsParams(Wire, frozen=True, kw_only=True):
 class MemoryStatsResult(Wire, frozen=True, kw_only=True):
     """Sizes are in bytes. `to_index` nodes are not indexed yet, `to_embed` entries have no vector yet.
 
-    `pruned` entries have none any more. `problem` says why memory does not work as it should; usually empty.
+    `pruned` entries have none any more. The vectors of `to_remove` entries that were forgotten, deleted or pruned may
+    still be on the disk; after a restart of the engine this is 1 until that is known. `problem` says why memory does
+    not work as it should; usually empty.
     """
 
     entries: int
@@ -119,6 +121,7 @@ class MemoryStatsResult(Wire, frozen=True, kw_only=True):
     to_index: int
     to_embed: int
     pruned: int
+    to_remove: int
     index_bytes: int
     vector_bytes: int
     model: EmbeddingModel
@@ -150,7 +153,10 @@ class MemoryPruneParams(Wire, frozen=True, kw_only=True):
 
 
 class MemoryPruneResult(Wire, frozen=True, kw_only=True):
+    """`removed` entries have no vector any more. `to_remove` of them may still be on the disk for a moment."""
+
     removed: int
+    to_remove: int = 0
 
 
 class MemoryForgetParams(Wire, frozen=True, kw_only=True):
@@ -170,6 +176,7 @@ class MemoryForgetResult(Wire, frozen=True, kw_only=True):
     `facts` were proposed there and not accepted. `rules` counts permission rules that a person made from a call: they
     stay, with its command.
 
+    The vectors of `to_remove` entries may still be on the disk for a moment: `memory/stats` says when they are gone.
     `copies` are copies of the database that were made before and may still have the text; they are not changed.
     `problem` says what could not be cleared at once, and when it will be; usually empty.
     """
@@ -185,6 +192,7 @@ class MemoryForgetResult(Wire, frozen=True, kw_only=True):
     files: int = 0
     facts: int = 0
     rules: int = 0
+    to_remove: int = 0
     copies: tuple[str, ...] = ()
     problem: str = ""
 

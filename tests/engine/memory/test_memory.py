@@ -202,7 +202,7 @@ async def test_what_is_pruned_stays_findable_by_its_words_and_the_audit_says_so(
         for number in range(3):
             await said(engine, f"The kettle number {number} leaks")
         memory = engine.services.memory
-        assert await memory.prune(MemoryPruneParams(keep=2), "the window") == 4
+        assert (await memory.prune(MemoryPruneParams(keep=2), "the window")).removed == 4
         stats = await memory.stats()
         assert (stats.entries, stats.pruned, stats.to_embed, stats.to_index) == (6, 4, 2, 0)
         assert len(await found(engine, "kettle leaks")) >= 3

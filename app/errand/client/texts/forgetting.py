@@ -36,9 +36,20 @@ def forgotten_text(result: MemoryForgetResult) -> str:
     return tr("Forgotten: {what}.").format(what=", ".join(parts))
 
 
+def being_removed(entries: int) -> str:
+    """Return a sentence about vectors that may still be on the disk."""
+    return trn(
+        "Being removed: the vectors of {n} entry may still be on the disk for a moment.",
+        "Being removed: the vectors of {n} entries may still be on the disk for a moment.",
+        entries,
+    )
+
+
 def remarks(result: MemoryForgetResult) -> list[str]:
     """Return what was not cleared or cannot be; lines of copies begin with two spaces."""
     lines = [result.problem] if result.problem else []
+    if result.to_remove:
+        lines.append(being_removed(result.to_remove))
     if result.rules:
         lines.append(
             trn(

@@ -59,6 +59,10 @@ class MemoryEntries(Protocol):
         """Remove the entries of these nodes, with their vectors; returns their number."""
         ...
 
+    async def wait_removed(self) -> int:
+        """Wait a little until their vectors are gone from the disk too; returns of how many entries they may not be."""
+        ...
+
 
 class Forgetter:
     """One forgetting at a time. Make one for an engine."""
@@ -149,7 +153,7 @@ class Forgetter:
         entries = await self._memory.forget_entries(sorted(plan.forgotten.quoted))
         result = msgspec.structs.replace(await self._result(plan, entries), problem=problem)
         await self._finish(plan, result, by, is_news=bool(earlier))
-        return result
+        return msgspec.structs.replace(result, to_remove=await self._memory.wait_removed())
 
     def _touched(self, plan: ForgetPlan) -> frozenset[str]:
         """Return the conversations that have the texts, also where a task has recalled but not stored one."""

@@ -20,6 +20,7 @@ SHORT_WORDS = 40
 _MAX_NEIGHBOUR_LENGTH = 400
 _IN_ONE_STATEMENT = 500
 _LOOSE = "loose"
+_REMOVED = "removed"
 # A file of another version is thrown away and made again.
 _VERSION = 3
 
@@ -132,6 +133,22 @@ class WordIndex:
             with Transaction(self.connection):
                 self._remove(self.entries(part))
                 self.set_state(_LOOSE, "1")
+                self.note_removed()
+
+    def note_removed(self) -> None:
+        """Note, in the transaction that removes or prunes entries, that their vectors are to be removed too.
+
+        The note differs each time, so that it is withdrawn (`vectors_are_removed`) only if nothing came meanwhile.
+        """
+        self.set_state(_REMOVED, str(int(self.state(_REMOVED) or 0) + 1))
+
+    def removed_note(self) -> str:
+        """Return the note of entries whose vectors are to be removed; empty if there are none."""
+        return self.state(_REMOVED)
+
+    def vectors_are_removed(self, note: str) -> None:
+        """Withdraw this note, unless there is a newer one."""
+        self.connection.execute("DELETE FROM state WHERE name = ? AND value = ?", (_REMOVED, note))
 
     def compact_if_loose(self) -> None:
         """Overwrite what removed entries left in the file. Takes seconds for 100,000 entries."""

@@ -34,11 +34,12 @@ from errand.engine.models.http_pool import HttpPool
 from errand.engine.storage.database import Database
 from errand.engine.storage.records import memory_log
 from errand.protocol.events import EmbeddingModelUpdate
-from errand.protocol.memory import MemoryPruneParams, MemoryStatsResult
+from errand.protocol.memory import MemoryPruneParams, MemoryPruneResult, MemoryStatsResult
 from errand.system.paths import Paths
 
 _RESTART_S = 60.0
 _PRUNE_EVERY_S = 3_600.0
+_REMOVAL_WAIT_S = 5.0
 
 
 class Memory:
@@ -104,6 +105,7 @@ class Memory:
             to_index=max(to_index, await self._indexer.to_index()),
             to_embed=counts.get("wanted", 0),
             pruned=counts.get("pruned", 0),
+            to_remove=await self._filler.count_to_remove(),
             index_bytes=sizes[0],
             vector_bytes=sizes[1],
             model=self.download.model(),
@@ -128,8 +130,11 @@ class Memory:
         self._database.journal.put(memory_log.add("rebuilt", by, "all indexes"))
         await self._database.journal.flush()
 
-    async def prune(self, params: MemoryPruneParams, by: str) -> int:
-        """Remove vectors; returns how many entries lost theirs. Raises `InvalidParams` if nothing is named."""
+    async def prune(self, params: MemoryPruneParams, by: str) -> MemoryPruneResult:
+        """Remove vectors, and wait a little until they are gone from the disk.
+
+        Raises `InvalidParams` if nothing is named.
+        """
         if params.before is None and params.keep is None and params.conversation_id is None:
             raise InvalidParams("Name a time, how many to keep, or a conversation.")
         if params.keep is not None and params.keep < 0:
@@ -139,7 +144,14 @@ class Memory:
             self._filler.remove(numbers)
             self._database.journal.put(memory_log.add("pruned", by, f"{len(numbers)} vectors"))
             await self._database.journal.flush()
-        return len(numbers)
+        return MemoryPruneResult(removed=len(numbers), to_remove=await self.wait_removed() if numbers else 0)
+
+    async def wait_removed(self) -> int:
+        """Wait a little until no file has a vector of what was removed; returns of how many entries there may be some.
+
+        Those are removed as soon as possible, also after a restart.
+        """
+        return await self._filler.wait_removed(_REMOVAL_WAIT_S)
 
     async def forget_entries(self, node_ids: Sequence[str]) -> int:
         """Remove the entries of these nodes, and their traces in the file; return how many there were.

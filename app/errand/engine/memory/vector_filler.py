@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
@@ -32,6 +33,8 @@ _PASSAGES = 64
 _RETRY_AFTER_S = 60.0
 # The store of vectors is optimised when it has this many new ones.
 _MANY = 2_000
+# Purging takes seconds of a core with 100,000 vectors: so many times as long as it took, it rests.
+_PURGE_REST = 4.0
 
 
 class VectorFiller:
@@ -48,6 +51,10 @@ class VectorFiller:
         self._is_busy = is_busy
         self._wake = asyncio.Event()
         self._unwanted: list[int] = []
+        # Those that the store has deleted, whose vectors may still be on the disk.
+        self._deleted = 0
+        self._purges_from = 0.0
+        self._all_removed = asyncio.Event()
         self._note = index.file.with_name("vectors.of")
         self._checking = asyncio.Lock()
         self._checked = ""
@@ -69,6 +76,26 @@ class VectorFiller:
         self._unwanted += numbers
         self._wake.set()
 
+    @property
+    def to_remove(self) -> int:
+        """The number of entries that were removed or pruned, whose vectors may still be on the disk."""
+        return len(self._unwanted) + self._deleted
+
+    async def count_to_remove(self) -> int:
+        """Return `to_remove`; 1 if it is not known yet after a restart. Raises `IndexUnavailable`."""
+        if self.to_remove:
+            return self.to_remove
+        return int(bool(await self._index.run(WordIndex.removed_note)) or await self._vectors.has_remains())
+
+    async def wait_removed(self, limit_s: float) -> int:
+        """Wait until no such vector is on the disk any more, at most this long; returns how many may still be."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(limit_s):
+                while self.to_remove and not self.problem:
+                    self._all_removed.clear()
+                    await self._all_removed.wait()
+        return self.to_remove
+
     async def run(self) -> None:
         """Fill the store until it is cancelled."""
         began_again = -_RETRY_AFTER_S
@@ -87,13 +114,19 @@ class VectorFiller:
                 continue
             except (ToolError, VectorsError, IndexUnavailable, OSError) as error:
                 self.problem = str(error)
-            try:
-                await asyncio.wait_for(self._wake.wait(), _RETRY_AFTER_S if self.problem else None)
-            except TimeoutError:
-                continue
+                self._all_removed.set()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), self._rest_s())
+
+    def _rest_s(self) -> float | None:
+        """Return how long to wait for new work; None for as long as it takes."""
+        if self.problem:
+            return _RETRY_AFTER_S
+        return max(0.0, self._purges_from - time.monotonic()) if self._deleted else None
 
     async def _work(self) -> None:
         await self._remove_unwanted()
+        await self._purge()
         if self._is_suspect:
             self._is_suspect = False
             await self.check()
@@ -105,6 +138,7 @@ class VectorFiller:
             points = await embed_entries(chosen, self._embedder, background=True)
             await self._store(identity, [entry.number for entry in chosen], points)
             await self._remove_unwanted()
+            await self._purge()
             identity, entries = await self._index.run(partial(waiting_entries, _PASSAGES))
         if self._new >= _MANY:
             await self._vectors.optimise()
@@ -126,13 +160,39 @@ class VectorFiller:
         self._new += len(points)
 
     async def _remove_unwanted(self) -> None:
-        if self._unwanted and not await asyncio.to_thread(_read, self._note):
+        if not await asyncio.to_thread(_read, self._note) and not await self._vectors.has_remains():
             self._unwanted.clear()  # there never was a vector
-        if self._unwanted:
+            if removed_note := await self._index.run(WordIndex.removed_note):
+                await self._withdraw(removed_note)
+            return
+        removed_note = await self._index.run(WordIndex.removed_note)
+        if self._unwanted or removed_note or await self._vectors.has_remains():
             await self.check()  # which may find more
         if numbers := tuple(self._unwanted):
             await self._vectors.delete(numbers)
+            self._deleted += len(numbers)
             del self._unwanted[: len(numbers)]
+        if removed_note:
+            await self._withdraw(removed_note)
+
+    async def _withdraw(self, removed_note: str) -> None:
+        if not self._unwanted:  # from here on the store itself knows whether something remains
+            await self._index.run(lambda index: index.vectors_are_removed(removed_note))
+
+    async def _purge(self) -> None:
+        """Remove what was deleted from the disk, and tell those who wait for it."""
+        began = time.monotonic()
+        if began < self._purges_from:
+            return
+        if await self._vectors.has_remains():
+            deleted = self._deleted
+            await self._vectors.purge()
+            self._purges_from = time.monotonic() + _PURGE_REST * (time.monotonic() - began)
+            self._deleted -= deleted
+        else:
+            self._deleted = 0
+        if not self.to_remove:
+            self._all_removed.set()
 
     async def check(self) -> None:
         """Make the store agree with the index, once for each index: before that its numbers mean nothing.
@@ -165,8 +225,9 @@ class VectorFiller:
 
     async def _begin(self, identity: str) -> None:
         """Begin with an empty store. The note is written last: a killed engine begins once more."""
-        self._unwanted.clear()
         await self._vectors.clear()
+        self._unwanted.clear()
+        self._deleted = 0
         await self._index.run(want_all)
         await asyncio.to_thread(self._note.write_text, identity)
 

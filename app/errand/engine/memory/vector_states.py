@@ -62,4 +62,6 @@ def prune(params: MemoryPruneParams, index: WordIndex) -> tuple[int, ...]:
     with Transaction(index.connection):
         rows = index.connection.execute(f"SELECT number FROM entries WHERE {chosen}", values).fetchall()
         index.connection.execute(f"UPDATE entries SET vector = 'pruned' WHERE {chosen}", values)
+        if rows:
+            index.note_removed()
     return tuple(int(row[0]) for row in rows)

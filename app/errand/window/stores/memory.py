@@ -185,12 +185,12 @@ class MemoryEntryStore(QObject):
 class MemoryStateStore(QObject):
     """Numbers, the model and the audit. While it is open it asks the engine each second as long as something moves.
 
-    `stats` is None until the engine has answered. `pruned` gives the number of removed vectors.
+    `stats` is None until the engine has answered. `pruned` gives the `MemoryPruneResult`.
     """
 
     changed = Signal()
     log_changed = Signal()
-    pruned = Signal(int)
+    pruned = Signal(object)
     rebuilding = Signal()
     failed = Signal(str)
 
@@ -209,12 +209,12 @@ class MemoryStateStore(QObject):
 
     @property
     def is_moving(self) -> bool:
-        """True while entries are indexed or the model is downloaded."""
+        """True while entries are indexed, vectors are removed or the model is downloaded."""
         stats = self.stats
         if stats is None:
             return False
         is_embedding = stats.to_embed > 0 and stats.model.status == "ready"
-        return stats.to_index > 0 or is_embedding or stats.model.status == "downloading"
+        return stats.to_index > 0 or stats.to_remove > 0 or is_embedding or stats.model.status == "downloading"
 
     def open(self) -> None:
         """Load now, while something moves, and after each reconnect."""
@@ -270,7 +270,7 @@ class MemoryStateStore(QObject):
 
     async def _prune(self, params: MemoryPruneParams) -> None:
         gone = await self._session.call(MEMORY_PRUNE, params)
-        self.pruned.emit(gone.removed)
+        self.pruned.emit(gone)
         await self._read_stats()
         await self._load_log()
 

@@ -2,6 +2,9 @@
 
 from collections.abc import Sequence
 
+import msgspec
+
+from errand.cli.commands.memory.index import wait_removed
 from errand.cli.lookup import find_message
 from errand.cli.output import CommandOutput
 from errand.cli.terminal.text import escape_hidden, one_line
@@ -27,6 +30,7 @@ async def forget(connection: Connection, parts: Sequence[str], output: CommandOu
     if not yes:
         await _confirm(connection, node_ids, output)
     result = await connection.call(MEMORY_FORGET, MemoryForgetParams(node_ids=node_ids))
+    result = msgspec.structs.replace(result, to_remove=await wait_removed(connection, result.to_remove, output))
     output.result(result, forgotten_text(result))
     for line in remarks(result):
         output.note(line)

@@ -18,6 +18,7 @@ from errand.cli.terminal.text import aligned, escape_hidden, escape_hidden_line,
 from errand.client.connection import Connection
 from errand.client.errors import CallError, ConnectionLost
 from errand.client.number_format import file_size
+from errand.client.texts.forgetting import being_removed
 from errand.protocol.blocks import MemoryRole
 from errand.protocol.memory import (
     MEMORY_GET,
@@ -132,7 +133,23 @@ async def _prune(connection: Connection, words: list[str], output: CommandOutput
             )
     pruned = await connection.call(MEMORY_PRUNE, params)
     text = tr("{vectors} removed. The entries can still be found by their words.")
-    output.result(pruned, text.format(vectors=trn("{n} vector", "{n} vectors", pruned.removed)))
+    left = await wait_removed(connection, pruned.to_remove, output)
+    pruned = msgspec.structs.replace(pruned, to_remove=left)
+    if left:
+        output.result(pruned, being_removed(left))
+    else:
+        output.result(pruned, text.format(vectors=trn("{n} vector", "{n} vectors", pruned.removed)))
+
+
+async def wait_removed(connection: Connection, to_remove: int, output: CommandOutput) -> int:
+    """Wait until no vector of what was removed is on the disk; returns of how many entries there may still be some."""
+    gives_up_at = time.monotonic() + _STALL_LIMIT_S
+    while to_remove and time.monotonic() < gives_up_at:
+        output.terminal.status(being_removed(to_remove))
+        await asyncio.sleep(_POLL_S)
+        to_remove = (await connection.call(MEMORY_STATS, MemoryStatsParams())).to_remove
+    output.terminal.clear_status()
+    return to_remove
 
 
 async def _rebuild(connection: Connection, output: CommandOutput) -> None:
@@ -206,6 +223,7 @@ def _rows(stats: MemoryStatsResult) -> list[tuple[str, str]]:
         (tr("to index"), f"{stats.to_index:,}" if stats.to_index else ""),
         (tr("to embed"), f"{stats.to_embed:,}" if stats.to_embed else ""),
         ("pruned", f"{stats.pruned:,}" if stats.pruned else ""),
+        (tr("being removed"), f"{stats.to_remove:,}" if stats.to_remove else ""),
         ("words", file_size(stats.index_bytes)),
         ("vectors", file_size(stats.vector_bytes)),
         (tr("embedding model"), state),

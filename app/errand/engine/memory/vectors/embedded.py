@@ -124,7 +124,7 @@ class EmbeddedVectors:
         await self._ask({"op": "optimise"}, _OPTIMISE_S)
 
     async def has_remains(self) -> bool:
-        expected = {"dimensions": self._dimensions, "model": self._model}
+        expected: dict[str, object] = {"dimensions": self._dimensions, "model": self._model}
         return await asyncio.to_thread(_has_remains, self._folder, expected)
 
     async def purge(self) -> None:

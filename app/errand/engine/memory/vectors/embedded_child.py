@@ -118,7 +118,8 @@ class _Index:
         self._shard.update(edge.UpdateOperation.upsert_points([_point(stored) for stored in points]))
 
     def _delete(self, ids: list[int]) -> None:
-        stored_ids = [record.id for record in self._shard.retrieve(ids, with_payload=False, with_vector=False)]
+        records = self._shard.retrieve([*ids], with_payload=False, with_vector=False)
+        stored_ids = [record.id for record in records]
         if not stored_ids:
             return
         self._purged.unlink(missing_ok=True)

@@ -96,7 +96,7 @@ async def model(services: Services, session: ClientSession, params: MemoryModelP
 
 
 async def prune(services: Services, session: ClientSession, params: MemoryPruneParams) -> MemoryPruneResult:
-    return MemoryPruneResult(removed=await services.memory.prune(params, session.client_name))
+    return await services.memory.prune(params, session.client_name)
 
 
 async def log(services: Services, session: ClientSession, params: MemoryLogParams) -> MemoryLogResult:

@@ -8,7 +8,8 @@ from PySide6.QtWidgets import QFileDialog, QWidget
 from errand.client.number_format import file_size
 from errand.client.safe_text import escape_hidden_line, plain
 from errand.client.texts.embedding_model import download_text
-from errand.protocol.memory import EmbeddingModel, MemoryLogEntry, MemoryStatsResult
+from errand.client.texts.forgetting import being_removed
+from errand.protocol.memory import EmbeddingModel, MemoryLogEntry, MemoryPruneResult, MemoryStatsResult
 from errand.text.translation import grouped, tr, trn
 from errand.window.stores.memory import LeftOutFolder, LeftOutStore, MemoryStateStore
 from errand.window.theme.style import push_button, set_style
@@ -98,7 +99,14 @@ class NumbersView(QWidget):
         self._most_to_index = 0  # since there was something to index
         self._values = {
             name: TextLabel(theme)
-            for name in (tr("Entries"), tr("With vectors"), tr("Pruned"), tr("Search index"), tr("Vectors"))
+            for name in (
+                tr("Entries"),
+                tr("With vectors"),
+                tr("Pruned"),
+                tr("Being removed"),
+                tr("Search index"),
+                tr("Vectors"),
+            )
         }
         tokens = theme.tokens
         numbers = form(
@@ -121,6 +129,7 @@ class NumbersView(QWidget):
             tr("Entries"): grouped(stats.entries),
             tr("With vectors"): grouped(stats.vectors),
             tr("Pruned"): grouped(stats.pruned),
+            tr("Being removed"): grouped(stats.to_remove),
             tr("Search index"): file_size(stats.index_bytes),
             tr("Vectors"): file_size(stats.vector_bytes),
         }
@@ -257,8 +266,11 @@ class StatePageView(QWidget):
             self.model.show_model(stats.model)
             self.clean_up.show_stats(stats)
 
-    def _on_pruned(self, removed: int) -> None:
+    def _on_pruned(self, pruned: MemoryPruneResult) -> None:
         self.clean_up.close_questions()
-        self.notified.emit(
-            trn("{n} vector removed.", "{n} vectors removed.", removed) if removed else tr("No vectors to remove.")
-        )
+        if pruned.to_remove:
+            self.notified.emit(being_removed(pruned.to_remove))
+        elif pruned.removed:
+            self.notified.emit(trn("{n} vector removed.", "{n} vectors removed.", pruned.removed))
+        else:
+            self.notified.emit(tr("No vectors to remove."))
