@@ -66,9 +66,9 @@ async def needles(engine: EngineParts, model: Path, home: Path) -> tuple[str, tu
     await embedder.close()
     stored = nearest_stored(home / "data" / "memory" / "vectors", vector)
     assert cosine(vector, stored) > 0.9999
-    found = (*forms_of(stored), *forms_of(vector), _SECRET.encode())
-    assert len(files_with(home / "data", found)) >= 2, "the test looks for the wrong bytes"
-    return entry.node_id, found
+    traces = (*forms_of(stored), *forms_of(vector), _SECRET.encode())
+    assert len(files_with(home / "data", traces)) >= 2, "the test looks for the wrong bytes"
+    return entry.node_id, traces
 
 
 def nearest_stored(folder: Path, vector: Vector) -> Vector:
@@ -89,14 +89,14 @@ async def test_no_file_has_the_text_or_the_vector_of_what_was_forgotten(tmp_path
         for text in (*_OTHERS, _SECRET):
             await said(engine, text)
         await embedded(engine, model)
-        node_id, found = await needles(engine, model, tmp_path)
+        node_id, traces = await needles(engine, model, tmp_path)
         result = await engine.services.forgetter.forget((node_id,), "a test")
         assert (result.entries, result.to_remove) == (1, 0)
-        assert files_with(tmp_path / "data", found) == []
+        assert files_with(tmp_path / "data", traces) == []
     async with engine_parts(tmp_path, noted()) as engine:
         await settled(engine)
         assert (await engine.services.memory.stats()).vectors == 7
-    assert files_with(tmp_path / "data", found) == []
+    assert files_with(tmp_path / "data", traces) == []
 
 
 async def test_no_file_has_the_vector_of_what_was_pruned(tmp_path: Path, model: Path) -> None:
@@ -104,10 +104,10 @@ async def test_no_file_has_the_vector_of_what_was_pruned(tmp_path: Path, model: 
         for text in (_SECRET, *_OTHERS):
             await said(engine, text)
         await embedded(engine, model)
-        _, found = await needles(engine, model, tmp_path)
+        _, traces = await needles(engine, model, tmp_path)
         pruned = await engine.services.memory.prune(MemoryPruneParams(keep=2), "a test")
         assert (pruned.removed, pruned.to_remove) == (6, 0)
-        assert files_with(tmp_path / "data" / "memory" / "vectors", found) == []
+        assert files_with(tmp_path / "data" / "memory" / "vectors", traces) == []
 
 
 async def test_a_kill_before_the_vectors_are_deleted_is_made_up_for_by_the_next_start(
@@ -118,7 +118,7 @@ async def test_a_kill_before_the_vectors_are_deleted_is_made_up_for_by_the_next_
         for text in (_SECRET, *_OTHERS):
             await said(engine, text)
         await embedded(engine, model)
-        node_id, found = await needles(engine, model, tmp_path)
+        node_id, traces = await needles(engine, model, tmp_path)
         process = process_of_vectors()
         process.suspend()  # it removes nothing
         forgetting = asyncio.create_task(engine.services.forgetter.forget((node_id,), "a test"))
@@ -128,10 +128,10 @@ async def test_a_kill_before_the_vectors_are_deleted_is_made_up_for_by_the_next_
         crash(engine, killed)
         process.resume()
         await forgetting
-    assert files_with(killed / "data", found)
+    assert files_with(killed / "data", traces)
     async with engine_parts(killed, noted()) as engine:
         await settled(engine)
-        assert files_with(killed / "data" / "memory", found) == []
+        assert files_with(killed / "data" / "memory", traces) == []
         assert (await engine.services.memory.stats()).vectors == 7
 
 
@@ -142,17 +142,17 @@ async def test_a_kill_before_the_vectors_leave_the_disk_is_made_up_for_by_the_ne
         for text in (_SECRET, *_OTHERS):
             await said(engine, text)
         await embedded(engine, model)
-        _, found = await needles(engine, model, tmp_path)
+        _, traces = await needles(engine, model, tmp_path)
     vectors = EmbeddedVectors(tmp_path / "data" / "memory" / "vectors", DIMENSIONS, VECTORS_OF)
     await vectors.delete(tuple(await vectors.numbers()))
     await vectors.close()
     with closing(sqlite3.connect(tmp_path / "data" / "memory" / "memory.db")) as connection:
         connection.execute("UPDATE entries SET vector = 'pruned'")
         connection.commit()
-    assert files_with(tmp_path / "data" / "memory" / "vectors", found)
+    assert files_with(tmp_path / "data" / "memory" / "vectors", traces)
     async with engine_parts(tmp_path, noted()) as engine:
         await settled(engine)
-        assert files_with(tmp_path / "data" / "memory" / "vectors", found) == []
+        assert files_with(tmp_path / "data" / "memory" / "vectors", traces) == []
 
 
 async def test_vectors_of_another_model_leave_the_disk_at_the_next_start(tmp_path: Path, model: Path) -> None:
@@ -160,13 +160,13 @@ async def test_vectors_of_another_model_leave_the_disk_at_the_next_start(tmp_pat
         for text in (_SECRET, *_OTHERS):
             await said(engine, text)
         await embedded(engine, model)
-        _, found = await needles(engine, model, tmp_path)
+        _, traces = await needles(engine, model, tmp_path)
     folder = tmp_path / "data" / "memory" / "vectors"
     (folder / "index.json").write_text('{"dimensions": 384, "model": "another"}', encoding="utf-8")
     (model / "model.onnx").rename(model / "kept.onnx")  # there is none to make new ones
     async with engine_parts(tmp_path, noted()) as engine:
         await settled_without_model(engine)
-        assert files_with(folder, found) == []
+        assert files_with(folder, traces) == []
 
 
 def process_of_vectors() -> psutil.Process:
