@@ -3,6 +3,9 @@
 import json
 import subprocess
 import sys
+from typing import cast
+
+import pytest
 
 from tests.support.limits import WAIT_LIMIT_S
 
@@ -51,6 +54,42 @@ def test_turns_are_indexed_found_and_forgotten_with_the_store() -> None:
         {"ok": True},
         {"ids": []},
     ]
+
+
+IDS: tuple[object, ...] = ("7", 7, 7.5, -1, True, None, ["s1", 3], {"session": 4, "turn": "x"}, "ü\u2028", 2**80)
+
+
+def test_ids_of_any_type_come_back_as_they_are() -> None:
+    turns = [{"id": key, "session": key, "text": f"kayak number {number}"} for number, key in enumerate(IDS)]
+    _, answer = answers({"op": "index", "turns": turns}, {"op": "search", "query": "kayak", "k": 20})
+    assert sorted(map(repr, cast("list[object]", answer["ids"]))) == sorted(map(repr, IDS))
+
+
+@pytest.mark.parametrize(
+    "date",
+    [
+        "2023-05-26",
+        "2023-05-26T23:40:00",
+        "2023-05-26T23:40:00+09:00",
+        "2023-05-26 23:40:00.123Z",
+        "2023/05/26 (Fri) 23:40",
+        "1:47 pm on 26 May, 2023",
+        "Fri, May 26th 2023",
+        "26.05.2023",
+        "5/26/2023, 11:40 PM",
+    ],
+)
+def test_dates_are_read_as_people_write_them(date: str) -> None:
+    turns = [
+        {"id": "far", "date": "2023-05-12", "text": "We had a kayak there."},
+        {"id": "on", "date": date, "text": "We had a kayak there."},
+        {"id": "none", "date": None, "text": "We had a kayak there."},
+        {"id": "odd", "date": "soon", "ts": None, "text": "We had a kayak there."},
+    ]
+    search = {"op": "search", "query": "Where was the kayak last Friday?", "k": 4, "date": "2023/05/30 (Tue) 09:10"}
+    _, answer = answers({"op": "index", "turns": turns}, search)
+    ids = cast("list[str]", answer["ids"])
+    assert ids[0] == "on" and len(ids) == 4
 
 
 def test_a_line_that_is_no_request_is_answered_and_the_next_one_too() -> None:

@@ -1,12 +1,16 @@
 """`python -m tests.benchmarks.retrieval_stdio`: the search of memory over JSON lines, for benchmarks from outside.
 
 `{"op": "reset"}`, `{"op": "index", "turns": [{"id", "session", "speaker", "role", "date", "ts", "text"}]}`, and
-`{"op": "search", "query", "k"}`, which is answered by `{"ids": […]}`, best first; the others by `{"ok": true}`. What is
-wrong with a line is answered by `{"error": …}`. The model is that of `build/minilm` (`make model`) or of
+`{"op": "search", "query", "k", "date", "ts"}`, which is answered by `{"ids": […]}`, best first; the others by
+`{"ok": true}`. What is wrong with a line is answered by `{"error": …}`. Ids are any JSON and come back as they are.
+Dates are ISO 8601 or as people write them, with what time they have; a zone is left out, so that a day stays the day
+that was written. All but `op` and `text` may be missing or null; without the date of a question, "last Friday" is any
+Friday. The model is that of `build/minilm` (`make model`) or of
 `ERRAND_MINILM`; without it full text serves alone.
 """
 
 import asyncio
+import re
 import sys
 import tempfile
 from contextlib import AsyncExitStack
@@ -21,6 +25,7 @@ from errand.engine.memory.embedding import DIMENSIONS, Embedder
 from errand.engine.memory.entries import MemoryEntry
 from errand.engine.memory.index_thread import IndexThread
 from errand.engine.memory.passages import VECTORS_OF, embed_entries
+from errand.engine.memory.ranking.days import named_days
 from errand.engine.memory.ranking.question import read_question
 from errand.engine.memory.search import MemorySearch, Semantics
 from errand.engine.memory.vectors.embedded import EmbeddedVectors
@@ -28,21 +33,25 @@ from errand.protocol.blocks import MemoryRole
 from tests.support.minilm import minilm
 
 _ROLES: dict[str, MemoryRole] = {"user": "user", "assistant": "agent", "agent": "agent", "tool": "tool", "task": "task"}
-_DATE_FORMATS = ("%I:%M %p on %d %B, %Y", "%Y/%m/%d (%a) %H:%M", "%Y/%m/%d %H:%M", "%Y/%m/%d", "%d %B, %Y", "%d %B %Y")
 _UNKNOWN = datetime(2000, 1, 1, tzinfo=UTC)
+_TIME_OF_DAY = re.compile(r"\b(\d{1,2}):(\d\d)(?::(\d\d))?(?:\.\d+)?\s*([ap])?\.?m?\b", re.IGNORECASE)
+_MONTH_FIRST = re.compile(r"\b(\d{1,2})/(\d{1,2})/(\d{4})\b")
 
 
-class Turn(msgspec.Struct):
-    id: str
-    text: str
-    session: str = ""
-    speaker: str = ""
-    role: str = ""
-    date: str | None = None
-    ts: int | float | str | None = None
+class Moment(msgspec.Struct):
+    date: str | int | float | None = None
+    ts: str | int | float | None = None
 
 
-class Request(msgspec.Struct):
+class Turn(Moment):
+    id: msgspec.Raw = msgspec.Raw(b"null")
+    text: str | None = None
+    session: msgspec.Raw = msgspec.Raw(b"null")
+    speaker: str | None = None
+    role: str | None = None
+
+
+class Request(Moment, kw_only=True):
     op: Literal["reset", "index", "search"]
     turns: list[Turn] = []
     query: str = ""
@@ -68,10 +77,11 @@ class Store:
             points = await embed_entries(entries, self._semantics.embedder, background=True)
             await self._semantics.vectors.upsert(points)
 
-    async def find(self, query: str, limit: int) -> list[str]:
+    async def find(self, query: str, limit: int, asked_at: datetime | None) -> list[msgspec.Raw]:
         """The ids of the best entries, best first."""
-        recalled = await self._search.find(read_question(query), limit, CancelSignal())
-        return [candidate.entry.entry.id for candidate in recalled.candidates]
+        today = asked_at.date() if asked_at is not None else None
+        recalled = await self._search.find(read_question(query, today), limit, CancelSignal())
+        return [msgspec.Raw(candidate.entry.entry.id.encode()) for candidate in recalled.candidates]
 
 
 class Retrieval:
@@ -90,7 +100,7 @@ class Retrieval:
             case "index":
                 await self._store().add([self._entry(turn) for turn in request.turns])
             case "search":
-                return {"ids": await self._store().find(request.query, request.k)}
+                return {"ids": await self._store().find(request.query, request.k, _moment(request))}
         return {"ok": True}
 
     async def reset(self) -> None:
@@ -105,25 +115,45 @@ class Retrieval:
 
     def _entry(self, turn: Turn) -> MemoryEntry:
         self._count += 1
-        role = _ROLES.get(turn.role.lower(), "user")
-        return MemoryEntry(self._count, turn.id, turn.session, turn.speaker or role, role, _moment(turn), turn.text)
+        role = _ROLES.get((turn.role or turn.speaker or "").lower(), "user")
+        at = _moment(turn) or _UNKNOWN
+        key, session = bytes(turn.id).decode(), bytes(turn.session).decode()
+        return MemoryEntry(self._count, key, session, turn.speaker or turn.role or role, role, at, turn.text or "")
 
 
-def _moment(turn: Turn) -> datetime:
-    """Return the time stamp (seconds, or ISO 8601), or else the date as public sets write it."""
-    if isinstance(turn.ts, int | float):
-        return datetime.fromtimestamp(turn.ts, UTC)
-    moments = (_parsed(text, form) for text in (turn.ts, turn.date) if text for form in ("", *_DATE_FORMATS))
-    return next((moment for moment in moments if moment is not None), _UNKNOWN)
+def _moment(stamped: Moment) -> datetime | None:
+    """Return the time stamp, or else the date, as local time; None if there is none that can be read."""
+    for value in (stamped.ts, stamped.date):
+        try:
+            moment = datetime.fromtimestamp(value, UTC) if isinstance(value, int | float) else _parsed(value or "")
+            if moment is not None:
+                return moment.replace(tzinfo=None).astimezone()
+        except (ValueError, OverflowError, OSError):
+            continue
+    return None
 
 
-def _parsed(text: str, form: str) -> datetime | None:
-    """Without a form, as ISO 8601; without a zone, in UTC."""
+def _parsed(text: str) -> datetime | None:
+    """Read ISO 8601, or else the first day of a known year in a text, and the time of day in it."""
     try:
-        moment = datetime.strptime(text, form).replace(tzinfo=UTC) if form else datetime.fromisoformat(text)
+        return datetime.fromisoformat(text)
     except ValueError:
+        days = named_days(_MONTH_FIRST.sub(_iso, text).lower(), None).periods
+    day = next((period.first for period in days if period.has_year), None)
+    if day is None:
         return None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    clock = _TIME_OF_DAY.search(text)
+    if clock is None:
+        return datetime(day.year, day.month, day.day, tzinfo=UTC)
+    hour = int(clock[1]) % 12 + 12 * (clock[4].lower() == "p") if clock[4] else int(clock[1])
+    return datetime(day.year, day.month, day.day, hour, int(clock[2]), int(clock[3] or 0), tzinfo=UTC)
+
+
+def _iso(match: re.Match[str]) -> str:
+    """Return 5/30/2023 as a date of ISO 8601, and 30/5/2023 too."""
+    first, second = int(match[1]), int(match[2])
+    month, day = (second, first) if first > 12 else (first, second)
+    return f"{match[3]}-{month:02}-{day:02}"
 
 
 async def main() -> None:
