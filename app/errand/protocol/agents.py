@@ -8,7 +8,7 @@ from errand.protocol.base import DerivedId, EmptyParams, EmptyResult, Method, Ti
 ThinkingLevel = Literal["off", "minimal", "low", "medium", "high", "xhigh"]
 Color = Literal["", "blue", "teal", "green", "amber", "orange", "red", "pink", "violet", "gray"]
 
-# Ends the name of a tool's reading form in the tools of a personality: `code:read`, `shell:read`.
+# Ends the name of a tool's reading form in the tools of a personality: `code:read`.
 READING = ":read"
 
 
@@ -16,9 +16,9 @@ class Personality(Wire, frozen=True, kw_only=True):
     """A reusable preset.
 
     An empty `model` selects the default model, empty `tools` all tools, an empty prompt the engine's default prompt,
-    an empty `color` no color. `tools` are names of tools; `code:read` and `shell:read` are those tools as far as they
-    only read; `mcp` are the tools of all servers, `mcp:SERVER` those of one, `SERVER__TOOL` is a single one. With
-    `temperature` null the model's default applies.
+    an empty `color` no color. `tools` are names of tools; `code:read`, `shell:read` and `browser:read` are those
+    tools as far as they only read; `mcp` are the tools of all servers, `mcp:SERVER` those of one, `SERVER__TOOL` is a
+    single one. With `temperature` null the model's default applies.
     """
 
     id: str

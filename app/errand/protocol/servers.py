@@ -277,7 +277,8 @@ class ToolListResult(Wire, frozen=True, kw_only=True):
 class ToolSwitchParams(Wire, frozen=True, kw_only=True):
     """Give the agents of a personality a tool, or take it from them. `mcp:SERVER` is each tool of a server.
 
-    `code:read` and `shell:read` take the place of `code` and `shell`, and the other way round.
+    A reading form (`code:read`) takes the place of the tool, and the other way round. A personality that only reads is
+    given a tool in its reading form, if there is one.
     """
 
     tool: str

@@ -3,7 +3,9 @@
 import json
 
 import msgspec
+import pytest
 
+from errand.protocol.agents import PersonalityListResult
 from errand.protocol.base import JsonObject
 from errand.protocol.servers import (
     McpListResult,
@@ -127,6 +129,42 @@ async def test_tools_are_listed_and_switched_for_a_personality(engine: EngineSer
         await client.ask("tool/switch", 6, **off, on=True)
         assert "assistant" in (await tools(7))["test__echo"]
         assert "no tool" in error_of(await client.ask("tool/switch", 8, **{**off, "tool": "telepathy"}, on=True))[2]
+
+
+@pytest.mark.parametrize(
+    ("tools", "switched", "expected"),
+    [
+        (("code:read", "shell:read", "browser:read"), "browser", {"code:read", "shell:read", "browser:read"}),
+        (("code:read", "web_fetch"), "shell", {"code:read", "web_fetch", "shell:read"}),
+        (("code", "shell:read"), "browser", {"code", "shell:read", "browser"}),
+        (("web_fetch", "python"), "code", {"web_fetch", "python", "code"}),
+    ],
+)
+async def test_a_personality_that_only_reads_is_given_tools_in_their_reading_form(
+    engine: EngineServer, tools: tuple[str, ...], switched: str, expected: set[str]
+) -> None:
+    async with raw_client(engine) as client:
+        reader: JsonObject = {"id": "reader", "name": "Reader", "systemPrompt": "", "tools": [*tools]}
+        await client.ask("personality/save", 1, personality=reader)
+        for number, is_on in ((2, False), (3, True)):
+            await client.ask("tool/switch", number, personalityId="reader", tool=switched, on=is_on)
+        assert await tools_of(client, 4, "reader") == expected
+
+
+async def test_a_personality_that_comes_with_errand_keeps_the_forms_of_its_tools(engine: EngineServer) -> None:
+    writer: JsonObject = {"id": "writer", "name": "Writer", "systemPrompt": "", "tools": ["code", "shell:read"]}
+    async with raw_client(engine) as client:
+        await client.ask("personality/save", 1, personality=writer)
+        for number, tool, is_on in ((2, "shell", False), (3, "code", False), (4, "shell", True), (5, "code", True)):
+            await client.ask("tool/switch", number, personalityId="writer", tool=tool, on=is_on)
+            await client.ask("tool/switch", number + 10, personalityId="writer", tool="web_fetch", on=True)
+        assert await tools_of(client, 20, "writer") == {"code", "shell:read", "web_fetch"}
+
+
+async def tools_of(client: RawClient, request_id: int, personality_id: str) -> set[str]:
+    answer = await client.ask("personality/list", request_id)
+    personalities = msgspec.convert(answer["result"], PersonalityListResult).personalities
+    return {name for personality in personalities if personality.id == personality_id for name in personality.tools}
 
 
 async def test_a_person_signs_in_and_out_and_a_changed_address_forgets_the_sign_in(engine: EngineServer) -> None:

@@ -107,7 +107,7 @@ def test_tools_are_bound_by_name_and_unknown_names_are_refused(tmp_path: Path) -
     context = make_tool_context(tmp_path)
     assert [tool.name for tool in bind(context)] == [tool.name for tool in TOOLS]
     assert [tool.name for tool in bind(context, ("code",))] == ["code"]
-    named = ", ".join(sorted([*(tool.name for tool in TOOLS), "mcp", "code:read", "shell:read"]))
+    named = ", ".join(sorted([*(tool.name for tool in TOOLS), "mcp", "code:read", "shell:read", "browser:read"]))
     with pytest.raises(ConfigurationError, match=f"There is no tool nothing; there are {named}"):
         bind(context, ("nothing",))
 

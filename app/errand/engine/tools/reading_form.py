@@ -1,4 +1,4 @@
-"""Tools in their reading form: what a personality lists as `code:read` and `shell:read`, which changes nothing."""
+"""Tools in their reading form: what a personality lists as `code:read`, which changes nothing."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.tools.arguments import text_argument
 from errand.engine.tools.base import Access, ExecutionMode, ParallelWhere, Tool
+from errand.engine.tools.browser.tool import Browser
 from errand.engine.tools.code.tool import Code
 from errand.engine.tools.results import OnUpdate, ToolError, ToolResult
 from errand.engine.tools.shell.tool import Shell
@@ -26,6 +27,10 @@ _READING: Mapping[str, _Reading] = {
     Shell.name: _Reading(
         ("run", "output", "stop", "list"),
         "Only commands that read are run: ls, cat, wc, git log …; all others are refused.",
+    ),
+    Browser.name: _Reading(
+        ("navigate", "extract_text", "extract_html", "snapshot", "screenshot", "close"),
+        "You can open and read pages, not click, fill in or run scripts.",
     ),
 }
 READING_NAMES = tuple(f"{name}{READING}" for name in _READING)

@@ -24,6 +24,9 @@ CHANGES = {
     "a command that runs a script": Call("shell", {"command": "sh -c 'rm notes.txt'"}),
     "a command in the background": Call("bash", {"command": "rm notes.txt", "background": True}),
     "typing": Call("shell", {"action": "input", "id": "1", "text": "rm notes.txt", "keys": ["enter"]}),
+    "a click": Call("call_tool", {"name": "browser", "arguments": {"action": "click", "selector": "Send"}}),
+    "a form": Call("browser", {"action": "fill", "selector": "Name", "text": "x"}),
+    "a script": Call("browser", {"action": "evaluate", "script": "document.forms[0].submit()"}),
     "python": Call("python", {"code": "open('notes.txt', 'w').close()"}),
 }
 

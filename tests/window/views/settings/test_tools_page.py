@@ -17,6 +17,7 @@ from pytestqt.qtbot import QtBot
 from errand.client.connection import Connection
 from errand.engine.tools.registry import uses_tool
 from errand.protocol.agents import AGENT_CREATE, AgentCreateParams
+from errand.protocol.events import PersonalityUpdate
 from errand.protocol.servers import McpServer
 from errand.window.stores.stores import make_stores
 from errand.window.theme.theme import Theme
@@ -133,6 +134,22 @@ async def test_a_tool_is_taken_from_a_personality_and_given_back(page: ToolsPage
     await is_checked(page, "Allow agents to use code", checked=False)
     await press(page, "Allow agents to use code")
     await assistant_has(code=True)
+
+
+async def test_a_reading_form_is_given_back_also_beside_whole_tools(page: ToolsPageView, engine: EngineServer) -> None:
+    services = engine.services
+    assistant = await services.database.personalities.get("assistant")
+    assert assistant is not None
+    mixed = msgspec.structs.replace(assistant, tools=("code:read", "shell"))
+    services.log.publish(PersonalityUpdate(personality=mixed))
+    await services.log.flush()
+    page.load()
+    await until(lambda: "reads only" in texts(page))
+    await press(page, "Allow agents to use code")
+    await is_checked(page, "Allow agents to use code", checked=False)
+    await press(page, "Allow agents to use code")
+    await is_checked(page, "Allow agents to use code", checked=True)
+    await until(lambda: "reads only" in texts(page))
 
 
 async def test_what_was_switched_keeps_the_focus(page: ToolsPageView) -> None:

@@ -6,7 +6,7 @@ from errand.protocol.agents import Personality
 
 # What reads: files, commands that only look, the web, memory. Tools of other programs are left out, since nobody knows
 # what they change.
-_RESEARCH_TOOLS = ("code:read", "shell:read", "web_fetch", "browser", "search_memory", "propose_memory", "task")
+_RESEARCH_TOOLS = ("code:read", "shell:read", "web_fetch", "browser:read", "search_memory", "propose_memory", "task")
 _WRITING_TOOLS = ("code", "shell:read", "web_fetch", "search_memory", "propose_memory", "task", "mcp")
 
 BUILTIN_PERSONALITIES = (

@@ -60,6 +60,7 @@ from errand.engine.tools.control.task_messages import AskUser, SendUpdate, TaskC
 from errand.engine.tools.control.todo import Todo
 from errand.engine.tools.mcp.pool import McpPool
 from errand.engine.tools.processes.termination import ProcessSweep
+from errand.engine.tools.reading_form import full_name
 from errand.engine.tools.registry import bind
 from errand.engine.tools.sessions import ConversationSessions, ToolSessions
 from errand.engine.tools.shell.environment import environment_of_commands
@@ -333,7 +334,7 @@ class TaskBuilder:
 
     def _choice(self, task: Task, personality: Personality, model: str) -> ToolChoice:
         """Return which tools the model is offered, and how it calls them."""
-        named = frozenset((*chosen_tools(personality), *task.request.tools))
+        named = frozenset(map(full_name, (*chosen_tools(personality), *task.request.tools)))
         served = self._served(task, model)
         return choose_tools(self.settings.values.tool_set, served, self.models.window_of(model), named)
 

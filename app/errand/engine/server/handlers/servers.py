@@ -5,11 +5,12 @@ from datetime import datetime
 
 import msgspec
 
+from errand.engine.agent.prompt.personalities import BUILTIN_PERSONALITIES
 from errand.engine.core.errors import InvalidParams, NotFound
 from errand.engine.server.route import Route
 from errand.engine.server.services import Services
 from errand.engine.server.session import ClientSession
-from errand.engine.tools.reading_form import full_name, reading_name
+from errand.engine.tools.reading_form import READING_NAMES, full_name, reading_name
 from errand.engine.tools.registry import NAMES, SERVER_PREFIX, SERVICES, TOOLS, is_tool_name, only_reads, uses_tool
 from errand.protocol.agents import Personality
 from errand.protocol.base import EmptyResult
@@ -197,10 +198,19 @@ def _switched(personality: Personality, params: ToolSwitchParams, servers: Seque
         listed.remove(its_server)
         listed += [name for name, owner in tools.items() if owner == its_server]
     chosen = [name for name in listed if full_name(name) != full_name(params.tool)]
-    chosen += [params.tool] if params.on else []
+    chosen += [_form_for(personality, params.tool)] if params.on else []
     if not chosen:
         raise InvalidParams("A personality has at least one tool. Switch another one on first.")
     return msgspec.structs.replace(personality, tools=tuple(dict.fromkeys(chosen)))
+
+
+def _form_for(personality: Personality, tool: str) -> str:
+    """Return the form in which a personality is given a tool: one that only reads gets the reading form again."""
+    if shipped := next((own.tools for own in BUILTIN_PERSONALITIES if own.id == personality.id), ()):
+        return reading_name(tool) if only_reads(shipped, tool) else tool
+    reads = any(name in READING_NAMES for name in personality.tools)
+    changes = any(reading_name(name) != name for name in personality.tools)
+    return reading_name(tool) if reads and not changes else tool
 
 
 HANDLERS = (

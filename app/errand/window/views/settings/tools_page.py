@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QLineEdit, QWidget
 
 from errand.client.number_format import moment_text
 from errand.client.safe_text import escape_hidden, escape_hidden_line
+from errand.protocol.agents import READING
 from errand.protocol.servers import McpSaveParams, McpServer, ToolInfo, ToolTier
 from errand.text.translation import tr, trn
 from errand.window.stores.catalog import PersonalityStore
@@ -107,6 +108,8 @@ class ToolsPageView(SettingsPageView):
         self._rows: list[ToolRowView] = []
         self._with_log: set[str] = set()
         self._added = ""
+        # Tools, and the personalities from which their reading form was taken here.
+        self._taken_readers: set[tuple[str, str]] = set()
         self._form = McpServerForm(theme)
         self._folder = FolderChoiceView(theme, calls, tr("No folder"), tr("Also show servers from this folder"))
         self._servers = ListColumn(
@@ -224,7 +227,13 @@ class ToolsPageView(SettingsPageView):
         self._tools.save(params, self._form.close_form, self._form.show_problem)
 
     def _on_switched(self, tool: str, on: bool) -> None:
-        self._tools.switch(tool, self._chosen, on=on)
+        """Give back the form that was taken: a list with both forms does not tell which one is meant."""
+        info = next((info for info in self._tools.tools or () if info.name == tool), None)
+        reads = info is not None and self._chosen in info.readers
+        if not on:
+            (self._taken_readers.add if reads else self._taken_readers.discard)((tool, self._chosen))
+        is_reader = on and (tool, self._chosen) in self._taken_readers
+        self._tools.switch(f"{tool}{READING}" if is_reader else tool, self._chosen, on=on)
 
     def _on_server_switched(self, name: str, on: bool) -> None:
         self._tools.set_enabled(name, enabled=on)
