@@ -58,6 +58,7 @@ BENCHES = (
     _Bench("vectors", "bench_vectors:vectors", "in-process"),
     _Bench("memory_search", "bench_memory:memory_searches", "in-process"),
     _Bench("memory_recall", "bench_memory:memory_recall", "in-process"),
+    _Bench("memory_given_retrieval", "bench_given:memory_given", "in-process"),
     _Bench("memory_stalls", "bench_memory_stalls:memory_stalls", "in-process"),
     _Bench("floods", "bounds:floods", "outside"),
     _Bench("long_branch", "bounds:long_branch", "outside"),

@@ -200,10 +200,17 @@ class SummaryBlock(Wire, frozen=True, kw_only=True, tag="summary"):
 MemoryRole = Literal["user", "agent", "tool", "task"]
 
 
+# Why an entry was recalled: its meaning is near the message, it has rare words of it, or it is the answer to an entry
+# that was recalled, or the question before it.
+RecallReason = Literal["meaning", "words", "answer", "question"]
+
+
 class RecalledEntry(Wire, frozen=True, kw_only=True, omit_defaults=True):
     """An entry of memory as an agent was given it: `text` is the beginning of what node `node_id` says.
 
-    `speaker` is the name of a person, an agent or a tool. `score` compares entries of one search; higher is better.
+    `speaker` is the name of a person, an agent or a tool. `folder` is the workspace of its conversation. `score`
+    compares entries of one search; higher is better. `reason` is null in older conversations; `words` are some that the
+    entry shares with the message, the rarest first.
     """
 
     conversation_id: str
@@ -214,6 +221,9 @@ class RecalledEntry(Wire, frozen=True, kw_only=True, omit_defaults=True):
     at: Timestamp
     text: str
     score: float = 0.0
+    folder: str = ""
+    reason: RecallReason | None = None
+    words: tuple[str, ...] = ()
 
 
 class RecallBlock(Wire, frozen=True, kw_only=True, tag="recall"):

@@ -59,11 +59,15 @@ def recall_title(recall: RecallBlock) -> str:
 
 
 def recalled_text(entry: RecalledEntry) -> str:
-    """Return the origin of an entry, and below it its text. Titles that were stored before may have keys."""
+    """Return the origin of an entry, and below it its text."""
+    return f"{recalled_head(entry)}\n{entry.text}"
+
+
+def recalled_head(entry: RecalledEntry) -> str:
+    """Return who said an entry, when and where. Titles that were stored before may have keys."""
     title = redact(" ".join(entry.conversation_title.split())) or tr("Untitled conversation")
     at = f"{entry.at.astimezone():%Y-%m-%d %H:%M}"
-    head = tr("{speaker}, {time}, in “{title}”:").format(speaker=redact(entry.speaker), time=at, title=title)
-    return f"{head}\n{entry.text}"
+    return tr("{speaker}, {time}, in “{title}”:").format(speaker=redact(entry.speaker), time=at, title=title)
 
 
 def data_text(data: NoticeData) -> str:

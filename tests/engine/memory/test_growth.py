@@ -23,7 +23,7 @@ START = datetime(2026, 3, 2, 9, tzinfo=UTC)
 SMALL, LARGE = 400, 3_200
 # Each entry costs as much as before, or a little more; with the square of the number it would be eight times as much.
 MAX_GROWTH = 3 * LARGE / SMALL
-QUESTIONS = tuple(f"Which kettle stands in room {number} beside the green cupboard?" for number in range(12))
+QUESTIONS = tuple(f"Which kettle stands in room {number} beside cupboard {number + 100}?" for number in range(12))
 FILTERS = {
     "conversation": MemoryFilter(conversation_ids=("c1", "c2")),
     "folder": MemoryFilter(folders=("/work/a",)),
@@ -36,8 +36,8 @@ Look = Callable[[MemoryReader, str], Awaitable[object]]
 
 
 async def recall(reader: MemoryReader, question: str) -> object:
-    """Recall as a task does, from all conversations but its own."""
-    return await reader.recall(question, CancelSignal(), ("c3",), lambda item: False)
+    """Recall as a task does, from all conversations but its own. Nothing stands out among texts that are all alike."""
+    return (await reader.recall(question, CancelSignal(), ("c3",), lambda item: False), "looked")
 
 
 def searching(where: MemoryFilter) -> Look:

@@ -228,6 +228,10 @@ class WordIndex:
             )
         ]
 
+    def last_number(self) -> int:
+        """Return the highest number of an entry, which is about how many there are; 0 without any."""
+        return int(self._number_from("SELECT coalesce(max(number), 0) FROM entries"))
+
     def next_number(self) -> int:
         """Return a number that no entry ever had."""
         return int(self._number_from("SELECT coalesce(max(seq), 0) + 1 FROM sqlite_sequence WHERE name = 'entries'"))

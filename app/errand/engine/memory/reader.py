@@ -1,10 +1,11 @@
 """Answers requests to memory: a search, the recall for a message, a list, a single entry."""
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import date, datetime
+from functools import partial
 
 import msgspec
 
@@ -17,11 +18,14 @@ from errand.engine.memory.index_thread import IndexThread, IndexUnavailable
 from errand.engine.memory.model_download import ModelDownload
 from errand.engine.memory.passages import start_of
 from errand.engine.memory.ranking.question import Question, read_question
-from errand.engine.memory.relevance import excerpt, relevant_candidates, within
+from errand.engine.memory.recall.excerpts import excerpt, within
+from errand.engine.memory.recall.message import ParsedMessage, parse_message
+from errand.engine.memory.recall.relevance import Nearest, Relevant, quoted_last, relevant_entries
 from errand.engine.memory.rules import MemoryRules
 from errand.engine.memory.search import MemorySearch, SearchOutcome
 from errand.engine.memory.vectors.base import VectorFilter
 from errand.engine.storage.records.conversations import ConversationStore
+from errand.protocol.blocks import RecalledEntry
 from errand.protocol.memory import (
     MemoryFilter,
     MemoryItem,
@@ -33,8 +37,10 @@ from errand.protocol.memory import (
 
 # The text of an item in a list.
 _MAX_EXCERPT_LENGTH = 600
+# The text of an entry that an agent is given.
+_MAX_RECALLED_LENGTH = 700
 # How many entries an agent gets with a message, and how long it may wait for them.
-_RECALLED = 10
+RECALLED = 10
 _PATIENCE_S = 1.0
 _CHARACTERS_A_TOKEN = 4
 # Hits that `skip` drops are replaced by others.
@@ -86,32 +92,44 @@ class MemoryReader:
         without: tuple[str, ...],
         skip: Callable[[MemoryItem], bool],
         max_tokens: int | None = None,
-    ) -> tuple[MemoryItem, ...]:
-        """Return the entries that seem relevant to a message, best first, within the budget of the settings.
+    ) -> tuple[RecalledEntry, ...]:
+        """Return the entries that bear on a message, best first, within the budget of the settings.
 
         `max_tokens` may lower it. Entries of the conversations `without` and those that `skip` rejects are left out.
         Waits a second for the model, and two in all.
         """
         tokens = self._settings.values.recall_tokens
         budget = (tokens if max_tokens is None else min(tokens, max_tokens)) * _CHARACTERS_A_TOKEN
-        question = read_question(message, _today())
-        if not budget or not question.terms:
+        parsed = parse_message(message)
+        if not budget or not parsed.terms:
             return ()
         where = VectorFilter(not_conversations=without) if without else None
-        by_meaning = not self._why_words_alone()
         try:
             await self._note_if_missed(where)
             async with asyncio.timeout(2 * _PATIENCE_S):
-                outcome = await self._search.find(
-                    question, _RECALLED + _SPARE, cancel, where, by_meaning=by_meaning, patience_s=_PATIENCE_S
-                )
-                candidates = await asyncio.to_thread(
-                    relevant_candidates, question, outcome.candidates, outcome.nearness
-                )
-                hits = await self._hits(replace(outcome, candidates=candidates), question, _RECALLED, skip)
+                nearest = await self._nearest(parsed, cancel, where)
+                relevant = await self._index.read(partial(relevant_entries, parsed, nearest, where))
+                entries = await self._recalled(quoted_last(relevant), parsed, skip)
         except TimeoutError:  # the index is being made compact, or the machine is very busy
             return ()
-        return within(hits, budget)
+        return within(entries, budget)
+
+    async def _nearest(self, message: ParsedMessage, cancel: CancelSignal, where: VectorFilter | None) -> Nearest:
+        if self._why_words_alone():
+            return Nearest()
+        of_message, *sentences = await self._search.nearest(message.parts, cancel, where, _PATIENCE_S)
+        return Nearest(of_message, tuple(sentences))
+
+    async def _recalled(
+        self, relevant: Sequence[Relevant], message: ParsedMessage, skip: Callable[[MemoryItem], bool]
+    ) -> tuple[RecalledEntry, ...]:
+        by_number = {entry.indexed.entry.number: entry for entry in relevant}
+
+        def show(entry: MemoryEntry) -> str:
+            return recalled_text(by_number[entry.number], entry.text, message)
+
+        items = await self._items([entry.indexed for entry in relevant], RECALLED, show, skip)
+        return tuple(_recalled_entry(item, by_number[item.number]) for item in items)
 
     async def warm_up(self) -> None:
         """Load the model and the vectors, if there is a model and recall is on. Both end after a while."""
@@ -165,7 +183,9 @@ class MemoryReader:
 
         def show(entry: MemoryEntry) -> str:
             nearest = outcome.passages.get(entry.number, 0)
-            return excerpt(entry.text, question, _MAX_EXCERPT_LENGTH, start_of(entry.text, nearest) if nearest else 0)
+            return excerpt(
+                entry.text, question.terms, _MAX_EXCERPT_LENGTH, start_of(entry.text, nearest) if nearest else 0
+            )
 
         scores = {candidate.entry.entry.number: candidate.score for candidate in outcome.candidates}
         items = await self._items([candidate.entry for candidate in outcome.candidates], limit, show, skip)
@@ -205,6 +225,36 @@ class MemoryReader:
         return {
             conversation.id: conversation.title for conversation in conversations if self._rules.remembers(conversation)
         }
+
+
+def given_entries(relevant: Iterable[Relevant]) -> list[Relevant]:
+    """Return the best, those last that quote pages, files and programs."""
+    return quoted_last(list(relevant)[:RECALLED])
+
+
+def recalled_text(relevant: Relevant, text: str, message: ParsedMessage) -> str:
+    """Return the part of a long text that bears on the message: around its words, or the passage of near meaning."""
+    if relevant.reason == "words":
+        return excerpt(text, relevant.shared, _MAX_RECALLED_LENGTH)
+    if relevant.passage is not None:
+        return excerpt(text, (), _MAX_RECALLED_LENGTH, start_of(text, relevant.passage))
+    return excerpt(text, (*message.terms, *relevant.shared), _MAX_RECALLED_LENGTH)
+
+
+def _recalled_entry(item: MemoryItem, relevant: Relevant) -> RecalledEntry:
+    return RecalledEntry(
+        conversation_id=item.conversation_id,
+        conversation_title=item.conversation_title,
+        node_id=item.node_id,
+        role=item.role,
+        speaker=item.speaker,
+        at=item.at,
+        text=item.text,
+        score=round(relevant.score, 4),
+        folder=item.folder,
+        reason=relevant.reason,
+        words=relevant.shared,
+    )
 
 
 def vector_filter(where: MemoryFilter, redact: Callable[[str], str]) -> VectorFilter | None:

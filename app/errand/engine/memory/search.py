@@ -96,45 +96,56 @@ class MemorySearch:
         patience_s: float | None = None,
     ) -> SearchOutcome:
         """Return the best entries. After `patience_s` it gives up on meanings. Raises `IndexUnavailable`."""
-        looking = self._begin(question.text, where, cancel) if by_meaning else None
+        looking = self._begin((question.text,), where, cancel) if by_meaning else None
         hits = await self._index.read(
             lambda index: word_hits(question.terms, index, where, question.text, question.language)
         )
-        nearest, remark = await self._outcome(looking, patience_s) if looking is not None else ((), "")
+        (nearest,), remark = await self._outcome(looking, patience_s) if looking is not None else (((),), "")
         nearness = {hit.number: hit.score for hit in nearest}
         candidates = await self._index.read(partial(ranked, question, hits, nearness, limit, where))
         return SearchOutcome(candidates, nearness, {hit.number: hit.part for hit in nearest}, remark)
 
-    def _begin(self, text: str, where: VectorFilter | None, cancel: CancelSignal) -> "asyncio.Task[_Nearest] | None":
+    async def nearest(
+        self, texts: tuple[str, ...], cancel: CancelSignal, where: VectorFilter | None, patience_s: float
+    ) -> tuple[_Nearest, ...]:
+        """Return the nearest entries of each text; nothing without a model, or if that takes longer."""
+        looking = self._begin(texts, where, cancel)
+        return (await self._outcome(looking, patience_s))[0] if looking is not None else ((),)
+
+    def _begin(
+        self, texts: tuple[str, ...], where: VectorFilter | None, cancel: CancelSignal
+    ) -> "asyncio.Task[tuple[_Nearest, ...]] | None":
         """Start the search by meaning. It goes on when it is late: it loads the model for the next search."""
         if self._semantics is None:
             return None
-        looking = asyncio.create_task(self._nearest(self._semantics, text, where, cancel), name="search by meaning")
+        looking = asyncio.create_task(self._nearest(self._semantics, texts, where, cancel), name="search by meaning")
         looking.add_done_callback(_seen)
         return looking
 
-    async def _outcome(self, looking: "asyncio.Task[_Nearest]", patience_s: float | None) -> tuple[_Nearest, str]:
+    async def _outcome(
+        self, looking: "asyncio.Task[tuple[_Nearest, ...]]", patience_s: float | None
+    ) -> tuple[tuple[_Nearest, ...], str]:
         """Return the hits, and a remark if meanings could not be searched."""
         try:
             async with asyncio.timeout(patience_s):
                 return await asyncio.shield(looking), ""
         except TimeoutError:
-            return (), "Only words were searched: the embedding model was not ready in time."
+            return ((),), "Only words were searched: the embedding model was not ready in time."
         except (ToolError, VectorsError, OSError) as error:
             if self._keeper is not None and isinstance(error, VectorsDamaged | VectorsMismatch):
                 self._keeper.suspect()
-            return (), f"Only words were searched. {error}"
+            return ((),), f"Only words were searched. {error}"
 
     async def _nearest(
-        self, semantics: Semantics, text: str, where: VectorFilter | None, cancel: CancelSignal
-    ) -> _Nearest:
+        self, semantics: Semantics, texts: tuple[str, ...], where: VectorFilter | None, cancel: CancelSignal
+    ) -> tuple[_Nearest, ...]:
         if self._keeper is not None:
             await self._keeper.check()
-        (vector,) = await semantics.embedder.embed((text,), cancel)
-        return await semantics.vectors.search(vector, NEAREST, where)
+        vectors = await semantics.embedder.embed(texts, cancel)
+        return tuple([await semantics.vectors.search(vector, NEAREST, where) for vector in vectors])
 
 
-def _seen(looking: "asyncio.Task[_Nearest]") -> None:
+def _seen(looking: "asyncio.Task[tuple[_Nearest, ...]]") -> None:
     """Mark an error as seen: nobody waits for this search any more."""
     if not looking.cancelled():
         looking.exception()

@@ -229,23 +229,8 @@ class RecordedMemory:
         without: tuple[str, ...],
         skip: Callable[[MemoryItem], bool],
         max_tokens: int | None,
-    ) -> tuple[MemoryItem, ...]:
-        return tuple(map(_item, self._script.recalled()))
-
-
-def _item(entry: RecalledEntry) -> MemoryItem:
-    return MemoryItem(
-        number=0,
-        node_id=entry.node_id,
-        conversation_id=entry.conversation_id,
-        conversation_title=entry.conversation_title,
-        role=entry.role,
-        speaker=entry.speaker,
-        at=entry.at,
-        text=entry.text,
-        length=len(entry.text),
-        score=entry.score,
-    )
+    ) -> tuple[RecalledEntry, ...]:
+        return self._script.recalled()
 
 
 def _access(approval: Approval) -> Access:

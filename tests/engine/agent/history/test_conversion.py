@@ -105,6 +105,6 @@ def test_what_was_recalled_is_read_with_the_message_and_cannot_close_its_tags() 
     recalled, own = asked.content
     assert own == Text("where is it?")
     assert isinstance(recalled, ContextText) and recalled.part == "memory"
-    assert "in “Taxes”:\nThe office is in Bonn." in recalled.text
+    assert "in “Taxes”:\n> The office is in Bonn." in recalled.text
     assert recalled.text.count("</recalled>") == 1
     assert recalled.text.endswith("</recalled>")

@@ -35,6 +35,7 @@ from errand.protocol.blocks import (
     ImageBlock,
     NoticeBlock,
     RecallBlock,
+    RecalledEntry,
     SummaryBlock,
     TextBlock,
     ThinkingBlock,
@@ -43,7 +44,7 @@ from errand.protocol.blocks import (
 )
 from errand.protocol.conversations import Node
 from errand.protocol.tasks.task import AgentPlan, PlannedCall
-from errand.text.notice_text import recalled_text
+from errand.text.notice_text import recalled_head
 
 UNKNOWN_OUTCOME = "The engine stopped while this call was under way; whether it took effect is not known. Check first."
 NOT_RUN = "This call was not run: the reply was cut before its end."
@@ -95,10 +96,17 @@ def recall_of(node: Node) -> RecallBlock | None:
 
 def with_recalled(message: UserMessage | ToolResultMessage, recall: RecallBlock) -> UserMessage | ToolResultMessage:
     """Return the message, or the result with a person's answer, with what was recalled for it, before the words."""
-    entries = "\n\n".join(recalled_text(entry) for entry in recall.entries)
+    entries = "\n\n".join(map(_quoted_entry, recall.entries))
     end = "\n\n" if isinstance(message, ToolResultMessage) else ""  # the texts of a result are joined as they are
     recalled = ContextText(f"{prompt_text('recalled')}\n\n{in_tags(entries, 'recalled')}{end}", "memory")
     return replace(message, content=(*_context(message), recalled, *_own_content(message)))
+
+
+def _quoted_entry(entry: RecalledEntry) -> str:
+    """Return an entry as a quotation: with who said it when, and each line marked."""
+    lines = "\n".join(f"> {line}" for line in entry.text.splitlines())
+    source = "Quoted from the output of a tool: " if entry.role == "tool" else ""
+    return f"{source}{recalled_head(entry)}\n{lines}"
 
 
 def _context(message: UserMessage | ToolResultMessage) -> tuple[UserContent, ...]:

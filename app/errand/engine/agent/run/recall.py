@@ -51,7 +51,7 @@ class MemorySource(Protocol):
         without: tuple[str, ...],
         skip: Callable[[MemoryItem], bool],
         max_tokens: int | None,
-    ) -> tuple[MemoryItem, ...]:
+    ) -> tuple[RecalledEntry, ...]:
         """Return the entries that bear on a message, best first, within `max_tokens` and the budget of the settings.
 
         Nothing of the conversations `without`, nor what `skip` names.
@@ -82,7 +82,7 @@ class RunningRecalls:
             if self._changes == before:
                 return result
 
-    def may_give(self, item: MemoryItem) -> bool:
+    def may_give(self, item: MemoryItem | RecalledEntry) -> bool:
         """Return False for what is being forgotten, or may still be in the index."""
         return item.node_id not in self._forgotten and item.conversation_id not in self._under_way
 
@@ -187,7 +187,7 @@ class TaskRecall(Feature):
         work = asyncio.create_task(self._entries(text, cancel), name="recall")
         unsubscribe = cancel.subscribe(lambda: _cancel(work))
         try:
-            entries = tuple(map(_recalled_entry, filter(self._recalls.may_give, await work)))
+            entries = tuple(filter(self._recalls.may_give, await work))
         except (EngineError, ToolError):
             _logger.warning("nothing was recalled for %s", self._state.task.id, exc_info=True)
             return None
@@ -203,7 +203,7 @@ class TaskRecall(Feature):
         self._recalled_ids.update(entry.node_id for entry in entries)
         return RecallBlock(entries=entries)
 
-    async def _entries(self, text: str, cancel: CancelSignal) -> tuple[MemoryItem, ...]:
+    async def _entries(self, text: str, cancel: CancelSignal) -> tuple[RecalledEntry, ...]:
         """Without those that the branch has been given already."""
         source = await self._allowed_source()
         if source is None:
@@ -257,18 +257,5 @@ def _words_of_people(messages: Sequence[ModelMessage]) -> Iterable[str]:
                 pass
 
 
-def _cancel(work: "asyncio.Task[tuple[MemoryItem, ...]]") -> None:
+def _cancel(work: "asyncio.Task[tuple[RecalledEntry, ...]]") -> None:
     work.cancel()
-
-
-def _recalled_entry(item: MemoryItem) -> RecalledEntry:
-    return RecalledEntry(
-        conversation_id=item.conversation_id,
-        conversation_title=item.conversation_title,
-        node_id=item.node_id,
-        role=item.role,
-        speaker=item.speaker,
-        at=item.at,
-        text=item.text,
-        score=item.score,
-    )

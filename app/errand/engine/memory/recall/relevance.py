@@ -1,0 +1,221 @@
+"""Judges which entries bear on a message, compared with what any message reaches in this store.
+
+A ranking has a first place even if nothing fits. Here entries gather evidence: their meaning, that of the turns beside
+them, rare words, identifiers. Nothing is given unless one of them has enough.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import log
+
+from errand.engine.memory.index import EntryHead, IndexedEntry, WordIndex
+from errand.engine.memory.recall.message import ParsedMessage
+from errand.engine.memory.recall.orders import is_bare_order
+from errand.engine.memory.recall.shared_words import SharedWords, shared_words
+from errand.engine.memory.vectors.base import VectorFilter, VectorHit
+from errand.protocol.blocks import RecallReason
+
+# Weights of cosines (of the message, of its best sentence, of the best turn beside the entry), of the crowd and of
+# words. Fitted by logistic regression on the split `tune` of tests/benchmarks/memory, rounded.
+_MESSAGE, _SENTENCE, _BESIDE, _CROWD = 3.5, 5.1, 4.0, 6.3
+_WORDS, _IDENTIFIER, _QUOTED = 0.15, 4.2, 1.5
+# The evidence that an entry needs, and what others of the same store then need.
+_ENOUGH, _ENOUGH_BESIDE_OTHERS = 4.5, 3.5
+# Of the nearest entries: what so many reach is no sign that one of them is meant.
+_CROWD_SIZE = 20
+# Not among the nearest.
+_FAR = 0.1
+_RAREST = 4
+# Without a model: the rarest shared words together weigh as much as so many words of one entry each.
+_ENOUGH_WORDS, _ENOUGH_WORDS_BESIDE_OTHERS = 2.7, 1.7
+# A message of few words: at least two of them, and half.
+_FEW_WORDS = 6
+_SIMILAR = 0.35
+_SHOWN_WORDS = 3
+_MAX_JUDGED = 60
+_MAX_BEARING = 20
+# Turns between a question and the agent's last answer to it, with the calls and results of tools.
+_MAX_TURNS_OF_ANSWER = 12
+_MIN_ANSWER_WORDS = 3
+_QUOTED_ROLES = ("tool", "task")
+# As entries show the calls of a reply.
+_CALLS = re.compile(r"(?:\[[a-z_]+: [^\n]*\]\n?)+")
+
+
+@dataclass(frozen=True, slots=True)
+class Nearest:
+    """The nearest entries of the message, and of its sentences; empty where meanings are not searched."""
+
+    message: tuple[VectorHit, ...] = ()
+    sentences: tuple[tuple[VectorHit, ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Relevant:
+    """An entry to give, and why. It has words `shared` with the message, `passage` is its nearest part."""
+
+    indexed: IndexedEntry
+    score: float
+    reason: RecallReason
+    shared: tuple[str, ...] = ()
+    passage: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Evidence:
+    head: EntryHead
+    score: float
+    cosine: float
+    shared: SharedWords
+
+
+def relevant_entries(
+    message: ParsedMessage, nearest: Nearest, where: VectorFilter | None, index: WordIndex
+) -> list[Relevant]:
+    """Return the entries that bear on a message, best first, each beside the question or the answer to it."""
+    bearing = _bearing(message, nearest, where, index)
+    passages = {hit.number: hit.part for hits in reversed((nearest.message, *nearest.sentences)) for hit in hits}
+    by_number = {indexed.entry.number: indexed for indexed in index.entries(item.head.number for item in bearing)}
+    groups: list[Relevant] = []
+    given_numbers: set[int] = set()
+    for item in bearing:
+        indexed = by_number.get(item.head.number)
+        if indexed is None or item.head.number in given_numbers:
+            continue
+        own = Relevant(indexed, item.score, _reason(item), _shown_words(item.shared), passages.get(item.head.number))
+        group = [relevant for relevant in _with_other_side(own, index, passages) if _tells(relevant)]
+        groups += (relevant for relevant in group if relevant.indexed.entry.number not in given_numbers)
+        given_numbers.update(relevant.indexed.entry.number for relevant in group)
+    return groups
+
+
+def quoted_last(entries: Iterable[Relevant]) -> list[Relevant]:
+    """Return the entries with those last that quote pages, files and programs."""
+    return sorted(entries, key=lambda relevant: relevant.indexed.entry.role in _QUOTED_ROLES)
+
+
+def _bearing(message: ParsedMessage, nearest: Nearest, where: VectorFilter | None, index: WordIndex) -> list[_Evidence]:
+    shared = shared_words(message, index, where)
+    if nearest.message:
+        evidence = _evidence(nearest, shared, where, index)
+        enough, enough_beside = _ENOUGH, _ENOUGH_BESIDE_OTHERS
+    else:
+        total = index.last_number()
+        evidence = _evidence_of_words(message, shared, index, log(total + 1) if total else 1.0)
+        enough, enough_beside = _ENOUGH_WORDS, _ENOUGH_WORDS_BESIDE_OTHERS
+    if not evidence or evidence[0].score < enough:
+        return []
+    return [item for item in evidence if item.score >= enough_beside][:_MAX_BEARING]
+
+
+def _evidence(
+    nearest: Nearest, shared: Mapping[int, SharedWords], where: VectorFilter | None, index: WordIndex
+) -> list[_Evidence]:
+    """Return the evidence of the most likely entries, best first."""
+    cosines = {hit.number: hit.score for hit in nearest.message}
+    best = dict(cosines)
+    if nearest.sentences:
+        best = dict[int, float]()
+        for hit in (hit for hits in nearest.sentences for hit in hits):
+            best[hit.number] = max(best.get(hit.number, -1.0), hit.score)
+    crowd = nearest.message[min(_CROWD_SIZE, len(nearest.message) - 1)].score
+
+    def alone(number: int) -> float:
+        shared_with = shared.get(number)
+        score = _MESSAGE * cosines.get(number, _FAR) + _SENTENCE * best.get(number, _FAR) - _CROWD * max(0.0, crowd)
+        return (
+            score
+            if shared_with is None
+            else score + _WORDS * shared_with.weight(_RAREST) + _IDENTIFIER * bool(shared_with.identifiers)
+        )
+
+    likely = sorted({*cosines, *best, *shared}, key=lambda number: -alone(number))[:_MAX_JUDGED]
+    heads = index.heads(likely)
+    by_location = {(head.conversation_id, head.position): head.number for head in index.neighbour_heads(heads, where)}
+    evidence: list[_Evidence] = []
+    for head in heads:
+        locations = ((head.conversation_id, head.position + step) for step in (-1, 1))
+        best_beside = max(
+            (cosines.get(by_location[location], _FAR) for location in locations if location in by_location),
+            default=_FAR,
+        )
+        score = alone(head.number) + _BESIDE * best_beside - _QUOTED * (head.role in _QUOTED_ROLES)
+        evidence.append(_Evidence(head, score, cosines.get(head.number, _FAR), shared.get(head.number, SharedWords())))
+    return sorted(evidence, key=lambda item: (-item.score, -item.head.number))
+
+
+def _evidence_of_words(
+    message: ParsedMessage, shared: Mapping[int, SharedWords], index: WordIndex, heaviest: float
+) -> list[_Evidence]:
+    likely = sorted(shared, key=lambda number: -shared[number].weight(_RAREST))[:_MAX_JUDGED]
+    likely += [number for number, entry_words in shared.items() if entry_words.identifiers]
+    evidence: list[_Evidence] = []
+    for head in index.heads(dict.fromkeys(likely)):
+        entry_words = shared[head.number]
+        score = entry_words.weight(_RAREST) / heaviest - (head.role in _QUOTED_ROLES)
+        if entry_words.identifiers or _has_most_of(message.terms, entry_words):
+            score += _ENOUGH_WORDS
+        evidence.append(_Evidence(head, score, 0.0, entry_words))
+    return sorted(evidence, key=lambda item: (-item.score, -item.head.number))
+
+
+def _has_most_of(terms: Sequence[str], words: SharedWords) -> bool:
+    return len(terms) <= _FEW_WORDS and len(words.weights) >= max(2, len(terms) / 2)
+
+
+def _reason(item: _Evidence) -> RecallReason:
+    if item.shared.identifiers or (item.cosine < _SIMILAR and item.shared.weights):
+        return "words"
+    return "meaning"
+
+
+def _shown_words(shared: SharedWords) -> tuple[str, ...]:
+    return tuple(shared.identifiers[:_SHOWN_WORDS]) or shared.rarest(_SHOWN_WORDS)
+
+
+def _tells(relevant: Relevant) -> bool:
+    """Return False for an order, which an agent that reads it may carry out, and for nothing but calls of tools."""
+    entry = relevant.indexed.entry
+    if entry.role == "user":
+        return not is_bare_order(entry.text)
+    return entry.role != "agent" or _CALLS.fullmatch(entry.text) is None
+
+
+def _with_other_side(own: Relevant, index: WordIndex, passages: Mapping[int, int]) -> list[Relevant]:
+    """Return an entry with the answer to it, or the question before it, in the order in which they were said."""
+    match own.indexed.entry.role:
+        case "user":
+            answer = _answer(own.indexed, index)
+            return [own] if answer is None else [own, _beside(answer, own, "answer", passages)]
+        case "agent":
+            question = _question(own.indexed, index)
+            return [own] if question is None else [_beside(question, own, "question", passages), own]
+        case "tool" | "task":
+            return [own]
+
+
+def _beside(indexed: IndexedEntry, own: Relevant, reason: RecallReason, passages: Mapping[int, int]) -> Relevant:
+    return Relevant(indexed, own.score, reason, own.shared, passages.get(indexed.entry.number))
+
+
+def _answer(question: IndexedEntry, index: WordIndex) -> IndexedEntry | None:
+    """Return the last that an agent said before the person spoke again."""
+    conversation_id, position = question.location
+    after = range(position + 1, position + 1 + _MAX_TURNS_OF_ANSWER)
+    turns = sorted(index.entries_at((conversation_id, later) for later in after), key=lambda turn: turn.position)
+    answer: IndexedEntry | None = None
+    for turn in turns:
+        if turn.entry.role == "user":
+            break
+        if turn.entry.role == "agent" and turn.word_count >= _MIN_ANSWER_WORDS:
+            answer = turn
+    return answer
+
+
+def _question(answer: IndexedEntry, index: WordIndex) -> IndexedEntry | None:
+    """Return what the person said before the agent."""
+    conversation_id, position = answer.location
+    before = range(position - 1, max(-1, position - 1 - _MAX_TURNS_OF_ANSWER), -1)
+    turns = sorted(index.entries_at((conversation_id, earlier) for earlier in before), key=lambda turn: -turn.position)
+    return next((turn for turn in turns if turn.entry.role == "user"), None)
