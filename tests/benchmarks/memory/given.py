@@ -130,7 +130,7 @@ def has_all(texts: Collection[str], keys: Iterable[str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """What the messages of a split were given: texts by the name of the case."""
+    """The texts that the messages of a split were given, by the name of the case."""
 
     messages: Messages
     planted_texts: Mapping[str, list[str]]
