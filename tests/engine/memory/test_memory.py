@@ -474,3 +474,17 @@ async def test_the_model_is_offered_when_a_message_could_have_been_answered_from
 
 def _nothing(name: str) -> None:
     """No package has this name."""
+
+
+async def test_a_search_says_how_much_is_indexed_again(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(answer=lambda request: Reply(text="Noted."))) as engine:
+        for number in range(3):
+            await said(engine, f"The kettle number {number} leaks")
+        memory = engine.services.memory
+        await memory.rebuild("the window")
+        begun = await memory.reader.search(MemorySearchParams(text="kettle"), CancelSignal())
+        await remembered(engine)
+        done = await memory.reader.search(MemorySearchParams(text="kettle"), CancelSignal())
+    assert "Memory is being indexed again (0 %): some of it cannot be found yet." in begun.remark
+    assert "indexed again" not in done.remark
+    assert len(done.hits) == 6

@@ -5,6 +5,7 @@ import hashlib
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -321,3 +322,31 @@ async def test_a_cancelled_download_says_how_much_is_kept(hub: Hub) -> None:
     await hub.download.cancel()
     model = hub.download.model()
     assert model.status == "missing" and 1_000_000 < model.done < model.total == _TOTAL
+
+
+async def test_a_setting_that_names_a_missing_folder_says_so_with_its_path(hub: Hub, tmp_path: Path) -> None:
+    hub.setting = str(tmp_path / "nowhere")
+    model = hub.download.model()
+    assert model.status == "missing"
+    assert f"names the folder {tmp_path / 'nowhere'}, which does not exist" in model.reason
+    hub.download.start()
+    assert "does not exist" in hub.download.state.reason
+
+
+async def test_weights_that_vanish_beside_their_graph_are_missed_by_name(hub: Hub, tmp_path: Path) -> None:
+    hub.target.mkdir(parents=True)
+    graph = (files("errand.resources") / "embedding" / "model.onnx").read_bytes()
+    for name, data in (("model.onnx", graph), ("model.safetensors", b"weights"), ("tokenizer.json", b"{}")):
+        (hub.target / name).write_bytes(data)
+    (hub.target / "tokenizer_config.json").write_bytes(b"{}")
+    assert hub.download.state.status == "ready"
+    (hub.target / "model.safetensors").unlink()
+    model = hub.download.model()
+    assert (model.status, model.is_offered) == ("missing", False)
+    assert model.reason == (
+        f"The embedding model is missing: model.safetensors is no longer in {hub.target}. Download it again."
+    )
+    hub.setting = str(hub.target)
+    assert f"The folder {hub.target} of the setting “Embedding model” lacks model.safetensors." in (
+        hub.download.model().reason
+    )

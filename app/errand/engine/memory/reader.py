@@ -1,7 +1,7 @@
 """Answers requests to memory: a search, the recall for a message, a list, a single entry."""
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import date, datetime
@@ -60,7 +60,10 @@ class MemoryReader:
         rules: MemoryRules,
         settings: Settings,
         redact: Callable[[str], str],
+        progress: Callable[[], Awaitable[str]],
     ) -> None:
+        """`progress` says in words which part of the indexes is made, empty once they are complete."""
+        self._progress = progress
         self._index = index
         self._search = search
         self._download = download
@@ -83,7 +86,8 @@ class MemoryReader:
             question, params.limit + _SPARE, cancel, vector_filter(params.where, self._redact), by_meaning=not remark
         )
         hits = await self._hits(outcome, question, params.limit, skip)
-        return MemorySearchResult(hits=hits, remark=remark or outcome.remark)
+        remarks = (remark or outcome.remark, await self._progress())
+        return MemorySearchResult(hits=hits, remark=" ".join(filter(None, remarks)))
 
     async def recall(
         self,

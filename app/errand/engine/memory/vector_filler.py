@@ -44,6 +44,8 @@ class VectorFiller:
         self, index: IndexThread, semantics: Semantics, is_ready: Callable[[], bool], is_busy: Callable[[], bool]
     ) -> None:
         self.problem = ""
+        # True while more entries wait for vectors than are embedded at once.
+        self.is_behind = False
         self._index = index
         self._embedder: Embedder = semantics.embedder
         self._vectors: VectorStore = semantics.vectors
@@ -132,6 +134,7 @@ class VectorFiller:
             await self.check()
         identity, entries = await self._index.run(partial(waiting_entries, _PASSAGES))
         while entries and self._is_ready():
+            self.is_behind = len(entries) == _PASSAGES
             await self.check()
             self._embedder.throttled = self._is_busy()
             chosen = [indexed.entry for indexed in _first(entries)]
@@ -140,6 +143,7 @@ class VectorFiller:
             await self._remove_unwanted()
             await self._purge()
             identity, entries = await self._index.run(partial(waiting_entries, _PASSAGES))
+        self.is_behind = bool(entries)
         if self._new >= _MANY:
             await self._vectors.optimise()
             self._new = 0

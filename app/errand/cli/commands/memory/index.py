@@ -18,6 +18,7 @@ from errand.cli.terminal.text import aligned, escape_hidden, escape_hidden_line,
 from errand.client.connection import Connection
 from errand.client.errors import CallError, ConnectionLost
 from errand.client.number_format import file_size
+from errand.client.texts.embedding_model import percent_done
 from errand.client.texts.forgetting import being_removed
 from errand.protocol.blocks import MemoryRole
 from errand.protocol.memory import (
@@ -207,6 +208,13 @@ def _head(item: MemoryItem, output: CommandOutput) -> str:
     return f"{style.bold(str(item.number))}  {escape_hidden_line(item.speaker)}  {style.dim(details)}"
 
 
+def _to_embed(stats: MemoryStatsResult) -> str:
+    if not stats.to_embed:
+        return ""
+    percent = percent_done(stats.vectors, stats.to_embed)
+    return tr("{n} ({percent} % done)").format(n=f"{stats.to_embed:,}", percent=percent)
+
+
 def _rows(stats: MemoryStatsResult) -> list[tuple[str, str]]:
     model = stats.model
     state = {
@@ -221,7 +229,7 @@ def _rows(stats: MemoryStatsResult) -> list[tuple[str, str]]:
         ("entries", f"{stats.entries:,}"),
         (tr("found by meaning"), f"{stats.vectors:,}"),
         (tr("to index"), f"{stats.to_index:,}" if stats.to_index else ""),
-        (tr("to embed"), f"{stats.to_embed:,}" if stats.to_embed else ""),
+        (tr("to embed"), _to_embed(stats)),
         ("pruned", f"{stats.pruned:,}" if stats.pruned else ""),
         (tr("being removed"), f"{stats.to_remove:,}" if stats.to_remove else ""),
         ("words", file_size(stats.index_bytes)),

@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QFileDialog, QWidget
 
 from errand.client.number_format import file_size
 from errand.client.safe_text import escape_hidden_line, plain
-from errand.client.texts.embedding_model import download_text
+from errand.client.texts.embedding_model import download_text, percent_done
 from errand.client.texts.forgetting import being_removed
 from errand.protocol.memory import EmbeddingModel, MemoryLogEntry, MemoryPruneResult, MemoryStatsResult
 from errand.text.translation import grouped, tr, trn
@@ -137,10 +137,16 @@ class NumbersView(QWidget):
             self._values[name].setText(text)
         self._most_to_index = max(self._most_to_index, stats.to_index) if stats.to_index else 0
         if stats.to_index:
-            progress_text = trn("{n} message left to index", "{n} messages left to index", stats.to_index)
+            percent = percent_done(self._most_to_index - stats.to_index, stats.to_index)
+            progress_text = trn(
+                "{n} message left to index · {percent} %", "{n} messages left to index · {percent} %", stats.to_index
+            ).format(percent=percent)
             self._progress.show_progress(progress_text, self._most_to_index - stats.to_index, self._most_to_index)
         elif stats.to_embed and stats.model.status == "ready":
-            progress_text = trn("{n} entry without a vector", "{n} entries without a vector", stats.to_embed)
+            percent = percent_done(stats.vectors, stats.to_embed)
+            progress_text = trn(
+                "{n} entry without a vector · {percent} %", "{n} entries without a vector · {percent} %", stats.to_embed
+            ).format(percent=percent)
             self._progress.show_progress(progress_text, stats.vectors, stats.vectors + stats.to_embed)
         else:
             self._progress.hide()
