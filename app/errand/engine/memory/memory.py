@@ -182,10 +182,10 @@ class Memory:
             return f"Memory is being indexed again ({int(100 * share)} %): some of it cannot be found yet."
         if self._filler.is_behind:
             counts = await self._index.run(vector_states.counts)
-            made, wanted = counts.get("made", 0), counts.get("wanted", 0)
-            if wanted:
+            vector_count, wanted_count = counts.get("made", 0), counts.get("wanted", 0)
+            if wanted_count:
                 return (
-                    f"The index of meanings is being made ({int(100 * made / (made + wanted))} %): the other entries "
+                    f"The index of meanings is being made ({int(100 * vector_count / (vector_count + wanted_count))} %): the other entries "
                     "are found by their words."
                 )
         return ""
