@@ -184,10 +184,8 @@ class Memory:
             counts = await self._index.run(vector_states.counts)
             vector_count, wanted_count = counts.get("made", 0), counts.get("wanted", 0)
             if wanted_count:
-                return (
-                    f"The index of meanings is being made ({int(100 * vector_count / (vector_count + wanted_count))} %): the other entries "
-                    "are found by their words."
-                )
+                percent = 100 * vector_count // (vector_count + wanted_count)
+                return f"The index of meanings is being made ({percent} %): the other entries are found by their words."
         return ""
 
     def _has_model(self) -> bool:
