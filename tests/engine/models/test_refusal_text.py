@@ -9,6 +9,7 @@ import pytest
 from errand.engine.core.messages import user_text
 from errand.engine.models.base import ModelRequest, RefusedSize, ReplyEnd
 from errand.engine.models.catalog import model_facts
+from errand.engine.models.catalog.served_facts import ServedFacts
 from errand.engine.models.failures import FailureKind, failure_from_response
 from errand.engine.models.refusal_text import stated_sizes
 from tests.engine.models.providers import ONCE, OpenProvider, anthropic, fast, responses
@@ -132,4 +133,4 @@ async def test_the_window_that_a_refusal_names_is_kept(tmp_path: Path) -> None:
     facts = model_facts.facts(end.message.model)
     assert facts is not None
     assert facts.context_tokens == 4096
-    model_facts.forget_servers()
+    model_facts.use_served(ServedFacts())

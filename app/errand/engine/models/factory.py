@@ -10,7 +10,7 @@ from errand.engine.core.secrets import Key, KeyStore, Variable
 from errand.engine.core.setting_values import SettingValues
 from errand.engine.models.base import ModelProvider, ModelRequest
 from errand.engine.models.catalog import model_facts
-from errand.engine.models.catalog.providers import RESPONSES_PATH, Provider
+from errand.engine.models.catalog.providers import CHAT_PATH, RESPONSES_PATH, Provider
 from errand.engine.models.endpoint import ModelEndpoint, check_headers, secret_values
 from errand.protocol.notices import ThinkingObstacle
 
@@ -152,7 +152,7 @@ class ModelFactory:
 
     def _open_fast(self, endpoint: ModelEndpoint) -> ModelProvider:
         from errand.engine.models.http_model import HttpModel
-        from errand.engine.models.openai.model import CHAT_PATH, ChatCompletions, OpenAIModel
+        from errand.engine.models.openai.model import ChatCompletions, OpenAIModel
         from errand.engine.models.openai.responses_api import ResponsesApi
 
         if endpoint.base_url.rstrip("/").endswith(RESPONSES_PATH):
@@ -162,8 +162,11 @@ class ModelFactory:
             from errand.engine.models.http_stream import LineStream
             from errand.engine.models.ollama.chat_api import OllamaChat, OllamaModel
 
-            own = HttpModel(endpoint, OllamaChat, self.connections, stream_parser=LineStream)
-            return OllamaModel(own, chat)
+            def ollama_chat(provider: Provider, server: str) -> OllamaChat:
+                return OllamaChat(provider, server, endpoint.base_url)
+
+            own = HttpModel(endpoint, ollama_chat, self.connections, stream_parser=LineStream)
+            return OllamaModel(own, chat, endpoint.base_url)
         if endpoint.provider.family != "openai":
             return chat
         responses = HttpModel(endpoint, ResponsesApi, self.connections)

@@ -11,7 +11,8 @@ from errand.engine.core.errors import ConfigurationError
 from errand.engine.core.outgoing import proxy_of
 from errand.engine.models.catalog import model_facts
 from errand.engine.models.catalog.configured import ProviderDirectory
-from errand.engine.models.catalog.providers import REACT, RESPONSES_PATH, Provider, served_name
+from errand.engine.models.catalog.providers import REACT, Provider, asked_address, served_name
+from errand.engine.models.catalog.served_facts import ServedFacts
 from errand.engine.models.factory import ModelFactory
 from errand.engine.models.servers.local_servers import LocalModelServers
 from errand.engine.models.servers.served_models import (
@@ -31,11 +32,10 @@ _REMOTE_AGE_S = 60.0
 # What runs on one's own machines costs nothing, unless it may be a gateway to others.
 _FREE, _UNKNOWN = model_facts.FREE, model_facts.Prices()
 _MAX_LOAD_BYTES = 64 * 1024
-_CHAT_PATH = "/chat/completions"
 
 
 class ModelServers:
-    """Asks the servers behind model ids, and registers what they say for those who read `model_facts`.
+    """Asks the servers behind model ids. `facts` has what they say, also for those who read `model_facts`.
 
     `windows` is the file of the context windows that refusals named.
     """
@@ -51,7 +51,8 @@ class ModelServers:
         self._local = local
         self._providers = providers
         self._statuses = ServerStatuses()
-        model_facts.forget_servers(windows)
+        self.facts = ServedFacts(windows)
+        model_facts.use_served(self.facts)
 
     async def status(
         self, model_id: str, api_base: str | None = None, *, max_age_s: float = 0.0
@@ -82,7 +83,7 @@ class ModelServers:
         if status is not None:
             prices = _FREE if status.kind != "other" and is_local_address(base) else _UNKNOWN
             facts = {f"{provider.name}/{name}": model.facts(prices) for model in status.models for name in model.names}
-            model_facts.register_served(facts, base)
+            self.facts.register(facts, base)
         return status
 
     async def load(self, model_id: str, api_base: str | None) -> None:
@@ -133,8 +134,7 @@ class ModelServers:
         """Return the address at which a provider's server is asked; empty for one that is not."""
         if provider.kind != "openai_compatible":
             return ""
-        base = (api_base or self._factory.base_url(provider)).rstrip("/")
-        base = base.removesuffix(RESPONSES_PATH).removesuffix(_CHAT_PATH)
+        base = asked_address(api_base or self._factory.base_url(provider))
         return base if base and (provider.is_local or provider.is_custom or is_local_address(base)) else ""
 
     async def _key(self, provider: Provider) -> str:

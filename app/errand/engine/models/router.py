@@ -162,14 +162,19 @@ class ModelRouter:
         model = self._factory.make(provider, api_base, api_key, headers)
         if provider.kind == "scripted":
             return ModelSource(model, estimates_usage=False)
-        learned = self._learned.setdefault(key, LearnedLimits())
+        learned = self._learned.setdefault(key, LearnedLimits(key[1]))
         return ModelSource(model, learned, address=key[1], finds_tokens=_finds_tokens(provider, key[1]))
 
-    def context_tokens(self, model_id: str) -> int | None:
-        """Return the size of the context window in tokens, None if unknown."""
+    def context_tokens(self, model_id: str, api_base: str | None = None) -> int | None:
+        """Return the size of the context window in tokens, None if unknown.
+
+        `api_base` is the address of the request, None for the usual one of the provider.
+        """
         if provider_name(model_id) == LOCAL:
             return self._local.context_tokens(bare_id(model_id).partition("/")[2])
-        facts = model_facts.facts(model_id)
+        provider = self._providers.find(provider_name(model_id))
+        usual = self._factory.base_url(provider) if provider is not None else ""
+        facts = model_facts.facts(model_id, api_base or usual or None)
         return facts.context_tokens if facts else None
 
     def has_price(self, model_id: str) -> bool:
@@ -203,6 +208,6 @@ def _finds_tokens(provider: Provider, address: str) -> bool:
     return provider.kind == "local" or (provider.kind == "openai_compatible" and is_run_by_people)
 
 
-def window_of(model_id: str, models: ModelRouter, settings: Settings) -> int | None:
+def window_of(model_id: str, api_base: str | None, *, models: ModelRouter, settings: Settings) -> int | None:
     """Return the context window in tokens: from the catalogue, else from the settings; None if unknown."""
-    return models.context_tokens(model_id) or settings.values.context_tokens or None
+    return models.context_tokens(model_id, api_base) or settings.values.context_tokens or None

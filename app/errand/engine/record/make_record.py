@@ -81,7 +81,7 @@ class RecordContext:
     max_minutes: float
     max_tokens: int
     summarise_at: float
-    window_of: Callable[[str], int | None]
+    window_of: Callable[[str, str | None], int | None]
 
 
 async def make_record(database: Database, task_id: str, context: RecordContext) -> TaskRecord:
@@ -102,7 +102,7 @@ async def make_record(database: Database, task_id: str, context: RecordContext) 
         max_minutes=task.budget.max_minutes or context.max_minutes,
         max_tokens=task.budget.max_tokens or context.max_tokens,
         prompt=await database.prompts.of_task(task_id),
-        window=context.window_of(task.request.model),
+        window=context.window_of(task.request.model, task.request.api_base),
         summarise_at=context.summarise_at,
         counted=await database.turns.newest_counted(task.conversation_id, task.request.model, task.started_at),
         kept_ids=conversation.kept if conversation is not None else (),

@@ -91,7 +91,7 @@ async def replay(record: TaskRecord, home: Path) -> TaskRecord:
             attachments=Attachments(paths.attachments),
             models=ModelDependencies(
                 has_price=lambda _: has_price,
-                window_of=lambda _: head.window,
+                window_of=lambda _, address: head.window,
                 daily_budget=DailyBudget(log, database.usage, settings),
             ),
             tools=ToolDependencies(
@@ -110,7 +110,7 @@ async def replay(record: TaskRecord, home: Path) -> TaskRecord:
         async with asyncio.timeout(_REPLAY_TIMEOUT_S):
             await _play(record, builder, stage, model)
         ground = RecordContext(
-            head.errand_version, head.max_minutes, head.max_tokens, head.summarise_at, lambda _: head.window
+            head.errand_version, head.max_minutes, head.max_tokens, head.summarise_at, lambda _, address: head.window
         )
         replayed = await make_record(database, head.task.id, ground)
     return replace(replayed, requests=request_lines(model.sent))

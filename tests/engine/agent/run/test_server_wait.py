@@ -14,6 +14,7 @@ from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.local_servers import llama_cpp, loading_llama_cpp, ollama, vllm
 from tests.support.model_replies import results
 from tests.support.model_server import Call, ModelServer, Page, ReceivedRequest, Reply
+from tests.support.recorded_tasks import record_of
 
 _CHANGED = Reply(text='{"name": "edit", "arguments": {"path": "a.txt", "old_string": "old", "new_string": "new"}}')
 _ANSWERED = Reply(text='{"name": "answer", "arguments": {"text": "Done."}}')
@@ -74,6 +75,26 @@ async def test_the_tools_are_chosen_again_when_the_server_has_another_model(tmp_
     assert prompt_text("short_rules") in str(after.sent_messages[0]["content"])
     assert '"name": "bash"' in str(after.sent_messages) and '"grep"' not in str(after.sent_messages)
     assert (ended.outcome.summary, len(server.requests)) == ("Done.", 2)
+
+
+async def test_servers_at_two_addresses_may_name_their_models_alike(tmp_path: Path) -> None:
+    def server(window: int, *, tools: bool) -> ModelServer:
+        pages = llama_cpp("m.gguf", window=window, tools=tools, parameters=32_000_000_000)
+        return ModelServer(answer=lambda request: Reply(text="hello"), pages=pages)
+
+    large, little = server(32_768, tools=True), server(4_096, tools=False)
+    async with little, engine_parts(tmp_path, large) as engine:
+        records: list[int | None] = []
+        for address in (large.url, little.url, large.url):
+            params = TaskStartParams(
+                prompt="hi", model="openai_compatible/m.gguf", api_base=address, workspace=str(engine.workspace)
+            )
+            task = await engine.watcher.end((await engine.services.runner.start(params)).id)
+            explained = await record_of(engine, task.id)
+            records.append(explained.head.window)
+    assert records == [32_768, 4_096, 32_768]
+    assert ["grep" in request.offered for request in (*large.requests, *little.requests)] == [True, True, False]
+    assert "<tool" in str(little.requests[0].body) and "<tool" not in str(large.requests[1].body["messages"])
 
 
 async def test_a_wait_for_a_loading_server_can_be_stopped(tmp_path: Path) -> None:

@@ -81,12 +81,13 @@ def _unchanged(tools: tuple[GuardedTool, ...]) -> tuple[GuardedTool, ...]:
 class ModelDependencies:
     """The facts about models that tasks need. `open` opens another model, for a tool that asks one.
 
-    `has_price` and `window_of` take the id of a model, which may have no known price and no known window. `servers` are
+    `has_price` and `window_of` take the id of a model, which may have no known price and no known window, and
+    `window_of` the address of the request, None for the usual one. `servers` are
     asked before each call; without them no server is.
     """
 
     has_price: Callable[[str], bool]
-    window_of: Callable[[str], int | None]
+    window_of: Callable[[str, str | None], int | None]
     daily_budget: DailyBudget
     open: Callable[[str], ChatModel] | None = None
     servers: ModelServers | None = None
@@ -176,12 +177,13 @@ class TaskBuilder:
             self.models.open,
             delegation,
         )
+        window_of = self._window_of(task)
         is_summarised = bool(history) and isinstance(history[0], SummaryMessage)
         recall = TaskRecall(
             context,
             self.memory.source,
             self.memory.recalls,
-            self.models.window_of,
+            window_of,
             history_length=len(history),
             is_summarised=is_summarised,
         )
@@ -217,7 +219,7 @@ class TaskBuilder:
         recorder.findable_tools = lambda: tools.offer.findable
         gate = PauseGate(state, values.seconds_between_calls, RateLimitWait(state))
         options = ContextWindowOptions(
-            self.models.window_of,
+            window_of,
             values.summarise_at,
             to_messages,
             lambda model: self._server_kind(task, model),
@@ -297,6 +299,9 @@ class TaskBuilder:
             )
         )
 
+    def _window_of(self, task: Task) -> Callable[[str], int | None]:
+        return lambda model: self.models.window_of(model, task.request.api_base)
+
     def _server_kind(self, task: Task, model: str) -> ServerKind:
         served = self._served(task, model)
         return served.server if served is not None else "other"
@@ -336,7 +341,7 @@ class TaskBuilder:
         """Return which tools the model is offered, and how it calls them."""
         named = frozenset(map(full_name, (*chosen_tools(personality), *task.request.tools)))
         served = self._served(task, model)
-        return choose_tools(self.settings.values.tool_set, served, self.models.window_of(model), named)
+        return choose_tools(self.settings.values.tool_set, served, self._window_of(task)(model), named)
 
     def _system_prompt(self, context: TaskContext, personality: Personality) -> TaskSystemPrompt:
         skills = SkillQuestion(context, self.paths.skills)

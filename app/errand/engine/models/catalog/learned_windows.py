@@ -28,30 +28,31 @@ class LearnedWindow(msgspec.Struct, frozen=True):
 
 
 class LearnedWindows:
-    """The windows by model id without `react/`. Without a file they are forgotten with the engine."""
+    """The windows by address and model id, without `react/`. Without a file they are forgotten with the engine."""
 
     def __init__(self, file: Path | None = None) -> None:
         self._file = file
         self._windows = _read(file)
 
-    def tokens(self, model_id: str) -> int | None:
-        learned = self._windows.get(model_id)
+    def tokens(self, model_id: str, address: str) -> int | None:
+        learned = self._windows.get(_key(model_id, address))
         return None if learned is None else learned.tokens
 
+    def newest_address(self, model_id: str) -> str:
+        """Return the address whose window for this model was learned last; empty for none."""
+        windows = reversed(self._windows.items())
+        return next((learned.address for key, learned in windows if key == _key(model_id, learned.address)), "")
+
     def learn(self, model_id: str, tokens: int, address: str, stated_tokens: int | None) -> None:
-        self._windows.pop(model_id, None)  # so that the newest are the last
-        self._windows[model_id] = LearnedWindow(tokens, address, datetime.now(UTC), stated_tokens)
+        self._windows.pop(key := _key(model_id, address), None)  # so that the newest are the last
+        self._windows[key] = LearnedWindow(tokens, address, datetime.now(UTC), stated_tokens)
         self._write()
 
     def check(self, model_id: str, address: str, stated_tokens: int | None) -> None:
-        """Forget a window if it is that of another server, or if the server states another one than it did then."""
-        learned = self._windows.get(model_id)
-        if learned is None:
-            return
-        base = address.rstrip("/")
-        is_same_server = learned.address.rstrip("/") == base or learned.address.startswith(f"{base}/")
-        if not is_same_server or learned.stated_tokens != stated_tokens:
-            del self._windows[model_id]
+        """Forget a window if the server states another one than it did then."""
+        learned = self._windows.get(key := _key(model_id, address))
+        if learned is not None and learned.stated_tokens != stated_tokens:
+            del self._windows[key]
             self._write()
 
     def _write(self) -> None:
@@ -64,6 +65,10 @@ class LearnedWindows:
             os.replace(new, self._file)
         except OSError as error:
             _log.warning("learned context windows are forgotten with the engine: %s", error)
+
+
+def _key(model_id: str, address: str) -> str:
+    return f"{address} {model_id}"
 
 
 def _read(file: Path | None) -> dict[str, LearnedWindow]:

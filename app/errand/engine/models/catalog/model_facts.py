@@ -10,7 +10,7 @@ import msgspec
 
 from errand.engine.core.messages import Usage
 from errand.engine.models.catalog import providers
-from errand.engine.models.catalog.learned_windows import LearnedWindows
+from errand.engine.models.catalog.served_facts import ServedFacts
 
 _FILE = "model_prices_and_context_window_backup.json"
 _MILLION = 1_000_000
@@ -126,10 +126,9 @@ class ModelFacts:
 
 
 _own: dict[str, ModelFacts] = {}
-_served: dict[str, ModelFacts] = {}
 _listed: dict[str, ModelFacts] = {}
 _families: dict[str, str] = {}
-_windows = LearnedWindows()
+_served = ServedFacts()
 
 
 def parse_facts(
@@ -159,49 +158,43 @@ def register(
     _own, _listed = ({providers.bare_id(name): model for name, model in table.items()} for table in (own, listed))
 
 
-def register_served(served: Mapping[str, ModelFacts], address: str = "") -> None:
-    """Add what the server at an address says of its models, in place of what was said before."""
-    for name, model in served.items():
-        bare = providers.bare_id(name)
-        _served[bare] = model
-        _windows.check(bare, address, model.context_tokens)
+def use_served(served: ServedFacts) -> None:
+    """Take what servers say from here on from this object, which belongs to one engine."""
+    global _served
+    _served = served
 
 
-def forget_servers(windows: Path | None = None) -> None:
-    """Forget what servers have said so far: they are those of another engine. `windows` is the file of this one."""
-    global _windows
-    _served.clear()
-    _windows = LearnedWindows(windows)
+def register_served(facts: Mapping[str, ModelFacts], address: str = "") -> None:
+    """Keep what the server at an address says of its models; the models of this machine have none."""
+    _served.register({providers.bare_id(name): model for name, model in facts.items()}, address)
 
 
 def register_window(model_id: str, tokens: int, address: str = "") -> None:
     """Keep the context window that the server at an address named when it refused a longer request."""
+    _served.learn_window(providers.bare_id(model_id), tokens, address)
+
+
+def facts(model_id: str, address: str | None = None) -> ModelFacts | None:
+    """Return the known facts of `provider/model`, of a server that people run that at the address.
+
+    Without an address its last answer counts, whichever server gave it. The first call reads the file (about 15 ms).
+    """
     bare = providers.bare_id(model_id)
-    served = _served.get(bare)
-    _windows.learn(bare, tokens, address, served.context_tokens if served is not None else None)
+    described = _own.get(bare) or _from_file(_in_file(bare)) or _served_or_listed(bare, address)
+    if described is None and (window := _served.learned_window(bare, address)) is not None:
+        described = parse_facts(window, None, None, None, None, None)
+    return None if described is None else _served.with_learned_window(bare, address, described)
 
 
-def facts(model_id: str) -> ModelFacts | None:
-    """Return the known facts of `provider/model`. The first call reads the file (about 15 ms)."""
-    bare = providers.bare_id(model_id)
-    described = _own.get(bare) or _from_file(_in_file(bare)) or _served_or_listed(bare)
-    window = _windows.tokens(bare)
-    if window is None:
-        return described
-    if described is None:
-        return parse_facts(window, None, None, None, None, None)
-    return replace(described, context_tokens=min(window, described.context_tokens or window))
-
-
-def window_to_ask_for(model_id: str) -> int | None:
+def window_to_ask_for(model_id: str, address: str | None = None) -> int | None:
     """Return the window that requests to a model name; None if its server takes none."""
-    served, model = _served.get(providers.bare_id(model_id)), facts(model_id)
+    served, model = _served.find(providers.bare_id(model_id), address), facts(model_id, address)
     return model.context_tokens if served is not None and served.takes_window and model is not None else None
 
 
-def _served_or_listed(bare: str) -> ModelFacts | None:
+def _served_or_listed(bare: str, address: str | None) -> ModelFacts | None:
     """Return what a server says of its model, completed by its list, which has prices."""
-    served, listed = _served.get(bare), _listed.get(bare)
+    served, listed = _served.find(bare, address), _listed.get(bare)
     if served is None or listed is None:
         return served or listed
     return replace(

@@ -217,6 +217,7 @@ PROVIDERS = (
 REACT = "react/"
 # The end of an address whose models are all asked over OpenAI's Responses API.
 RESPONSES_PATH = "/responses"
+CHAT_PATH = "/chat/completions"
 # Prefix of a model on another machine.
 SHARED = "proxy/"
 
@@ -233,6 +234,11 @@ def addable(name: str) -> Provider | None:
 
 def find(name: str) -> Provider | None:
     return next((row for row in PROVIDERS if row.name == name), None)
+
+
+def asked_address(address: str) -> str:
+    """Return the base of an address, which may be that of one interface of the server."""
+    return address.rstrip("/").removesuffix(RESPONSES_PATH).removesuffix(CHAT_PATH)
 
 
 def provider_name(model_id: str) -> str:

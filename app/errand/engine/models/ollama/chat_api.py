@@ -24,9 +24,10 @@ _TAKES_EFFORT = "gpt-oss"
 
 
 class OllamaChat:
-    """An `ApiFormat`: Ollama's own chats."""
+    """An `ApiFormat`: Ollama's own chats, at the address that its OpenAI-compatible interface has."""
 
-    def __init__(self, provider: Provider, server: str = "") -> None:
+    def __init__(self, provider: Provider, server: str, address: str) -> None:
+        self._address = address
         self._provider = provider
         self._server = server
         self._cache: BeginningCache[ConvertedMessages] = BeginningCache()
@@ -43,7 +44,7 @@ class OllamaChat:
             "model": request.model.partition("/")[2],
             "messages": as_ollama(chat_messages(request, self._provider, self._cache, self._server)),
             "stream": True,
-            "options": _options(request),
+            "options": _options(request, self._address),
             # What is too long is refused, not cut without a word; older versions ignore both.
             "truncate": False,
             "shift": False,
@@ -52,7 +53,7 @@ class OllamaChat:
             body["tools"] = tool_definitions(request.tools)
         if request.reply_schema is not None:
             body["format"] = request.reply_schema
-        if (think := _think(request)) is not None:
+        if (think := _think(request, self._address)) is not None:
             body["think"] = think
         return {name: value for name, value in body.items() if name not in options.left_out}
 
@@ -63,27 +64,28 @@ class OllamaChat:
 class OllamaModel:
     """A `ModelProvider`: Ollama's own interface for models whose window can be asked for, else chat completions."""
 
-    def __init__(self, own: ModelProvider, compatible: ModelProvider) -> None:
+    def __init__(self, own: ModelProvider, compatible: ModelProvider, address: str) -> None:
+        self._address = address
         self._own = own
         self._compatible = compatible
 
     def attempt(self, request: ModelRequest, stop: CancelSignal) -> AsyncGenerator[AttemptEvent, None]:
-        takes_window = model_facts.window_to_ask_for(request.model) is not None
+        takes_window = model_facts.window_to_ask_for(request.model, self._address) is not None
         return (self._own if takes_window else self._compatible).attempt(request, stop)
 
 
-def _options(request: ModelRequest) -> JsonObject:
+def _options(request: ModelRequest, address: str) -> JsonObject:
     options: JsonObject = {
-        "num_ctx": model_facts.window_to_ask_for(request.model),
+        "num_ctx": model_facts.window_to_ask_for(request.model, address),
         "temperature": request.options.temperature,
         "num_predict": request.options.max_tokens,
     }
     return {name: value for name, value in options.items() if value is not None}
 
 
-def _think(request: ModelRequest) -> JsonValue:
+def _think(request: ModelRequest, address: str) -> JsonValue:
     """Return whether the model is to think; None for one that cannot, which Ollama refuses to tell."""
-    facts, level = model_facts.facts(request.model), request.options.thinking_level
+    facts, level = model_facts.facts(request.model, address), request.options.thinking_level
     if facts is None or not facts.thinks:
         return None
     if _TAKES_EFFORT in request.model:

@@ -8,7 +8,7 @@ import msgspec
 
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.models.base import AttemptEvent, ModelOptions, ModelProvider, ModelRequest
-from errand.engine.models.catalog.providers import Provider
+from errand.engine.models.catalog.providers import CHAT_PATH, Provider
 from errand.engine.models.failures import FailedAttempt, FailureKind
 from errand.engine.models.message_cache import BeginningCache
 from errand.engine.models.openai.request import ConvertedMessages, chat_messages, effort_fields, tool_definitions
@@ -17,8 +17,6 @@ from errand.engine.models.openai.stream import ChunkReader
 from errand.engine.models.reply.builder import ReplyBuilder
 from errand.engine.models.reply.content import PartlyEncoded
 from errand.protocol.base import JsonObject, JsonValue
-
-CHAT_PATH = "/chat/completions"
 
 
 class ChatCompletions:

@@ -107,7 +107,8 @@ class LearnedLimits:
     temperatures.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, address: str | None = None) -> None:
+        self._address = address
         self._without_tools: set[str] = set()
         self._without_pictures: set[str] = set()
         self._without_summaries: set[str] = set()
@@ -120,7 +121,7 @@ class LearnedLimits:
         """Return False if the model refused tools, or the catalogue says that it does not support them."""
         if model_id in self._without_tools:
             return False
-        facts = model_facts.facts(model_id)
+        facts = model_facts.facts(model_id, self._address)
         return facts is None or facts.calls_tools is not False
 
     def refuse_tools(self, model_id: str) -> tuple[ToolsAsText, ...]:

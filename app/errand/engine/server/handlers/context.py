@@ -62,7 +62,9 @@ async def explain(services: Services, session: ClientSession, params: ContextExp
         turn=sent.turn if sent else 0,
         model=model,
         used_tokens=used,
-        window_tokens=window_of(model, services.models.router, services.settings),
+        window_tokens=window_of(
+            model, task.request.api_base, models=services.models.router, settings=services.settings
+        ),
         shares=divided,
         prompt=prompt_shares(prompt, next((share.tokens for share in divided if share.part == "system"), 0)),
         largest=await _largest(services, task, sent, params.largest) if sent and params.largest else (),
