@@ -22,7 +22,7 @@ from errand.engine.memory.entries import MemoryEntry
 from errand.engine.memory.index import WordIndex
 from errand.engine.memory.passages import VECTORS_OF, embed_entries
 from errand.engine.memory.ranking.question import read_question
-from errand.engine.memory.ranking.ranking import READ, WEIGHTS, Candidate, Features, rank
+from errand.engine.memory.ranking.ranking import READ, WEIGHTS, Features, Ranked, rank
 from errand.engine.memory.search import NEAREST, proposed
 from errand.engine.memory.vectors.embedded import EmbeddedVectors
 from errand.engine.memory.words.hits import word_hits
@@ -42,13 +42,13 @@ _CALM = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A question with what was found: candidates with their features, and the scores that the baselines use."""
+    """A question with what was found: ranked entries with their features, and the scores that the baselines use."""
 
     split: Split
     style: Style
     kind: str
     gold: frozenset[int]
-    candidates: Sequence[Candidate]
+    ranked: Sequence[Ranked]
     nearness: Mapping[int, float]
     word_scores: Mapping[int, float]
 
@@ -75,24 +75,24 @@ async def cases_of(history: History, embedder: Embedder) -> list[Case]:
             question = read_question(gold_question.text, entries[-1].at.date())
             word_matches = word_hits(question.terms, index, None, question.text, question.language)
             heads = proposed(question, index, word_matches, nearness)
-            candidates = rank(
+            ranked = rank(
                 question,
                 heads,
                 word_matches,
                 nearness,
-                index.entries,
+                index.traits,
                 max(READ, _FITTED),
                 stated=index.stated_days(head.number for head in heads),
             )
             gold = frozenset(numbers[key] for key in gold_question.gold)
             cases.append(
-                Case(history.split, history.style, gold_question.kind, gold, candidates, nearness, word_matches.own)
+                Case(history.split, history.style, gold_question.kind, gold, ranked, nearness, word_matches.own)
             )
     return cases
 
 
 def by_ranking(case: Case) -> list[int]:
-    return [candidate.entry.entry.number for candidate in case.candidates]
+    return [ranked.number for ranked in case.ranked]
 
 
 def by_vectors(case: Case) -> list[int]:
@@ -164,9 +164,9 @@ def fitted(cases: Sequence[Case]) -> Features:
 
 def _sample(case: Case) -> list[tuple[tuple[float, ...], bool]]:
     return [
-        (candidate.features, candidate.entry.entry.number in case.gold)
-        for position, candidate in enumerate(case.candidates)
-        if position < _FITTED or candidate.entry.entry.number in case.gold
+        (ranked.features, ranked.number in case.gold)
+        for position, ranked in enumerate(case.ranked)
+        if position < _FITTED or ranked.number in case.gold
     ]
 
 

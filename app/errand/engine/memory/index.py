@@ -50,7 +50,7 @@ INSERT INTO state VALUES ('identity', hex(randomblob(16)));
 PRAGMA user_version = {_VERSION};
 COMMIT;
 """
-_ENTRY = "number, id, conversation_id, speaker, role, at, text, folder, position, words, traits"
+_ENTRY = "number, id, conversation_id, speaker, role, at, text, folder, position, words"
 _INDEXED = f"{_ENTRY}, vector = 'made'"
 _HEAD = "conversation_id, position, number, role, at, speaker, words"
 _AT = """
@@ -71,12 +71,11 @@ class IndexOutdated(Exception):
 
 @dataclass(frozen=True, slots=True)
 class IndexedEntry:
-    """An entry at its `position` in its conversation, with the number of its words and its encoded traits."""
+    """An entry at its `position` in its conversation; `words` is how many it has."""
 
     entry: MemoryEntry
     position: int
     word_count: int
-    traits: str = ""
     has_vector: bool = False
 
     @property
@@ -171,11 +170,19 @@ class WordIndex:
         ]
 
     def heads(self, numbers: Iterable[int]) -> list[EntryHead]:
-        return [
-            EntryHead(*row)
+        rows_by_part = (
+            self.connection.execute(f"SELECT {_HEAD} FROM entries WHERE number IN ({_marks(part)})", part)
             for part in _parts(numbers)
-            for row in self.connection.execute(f"SELECT {_HEAD} FROM entries WHERE number IN ({_marks(part)})", part)
-        ]
+        )
+        return [head for rows in rows_by_part for head in map(EntryHead._make, rows)]
+
+    def traits(self, numbers: Iterable[int]) -> dict[int, str]:
+        """Return the encoded traits of these entries by their numbers."""
+        rows_by_part = (
+            self.connection.execute(f"SELECT number, traits FROM entries WHERE number IN ({_marks(part)})", part)
+            for part in _parts(numbers)
+        )
+        return {number: traits for rows in rows_by_part for number, traits in rows}
 
     def stated_days(self, numbers: Iterable[int]) -> dict[int, list[Period]]:
         """Return the days that these entries tell of, by their numbers."""
@@ -207,7 +214,7 @@ class WordIndex:
     def neighbour_heads(self, heads: Iterable[EntryHead], where: VectorFilter | None = None) -> list[EntryHead]:
         """Return the turns before and after each that the filter lets through."""
         neighbours = {(head.conversation_id, head.position + step) for head in heads for step in (-1, 1)}
-        return [EntryHead(*row) for rows in self._at(neighbours, _HEAD, where) for row in rows]
+        return [head for rows in self._at(neighbours, _HEAD, where) for head in map(EntryHead._make, rows)]
 
     def entries_at(self, locations: Iterable[Place]) -> list[IndexedEntry]:
         """Return the entries at these positions of conversations, where there are any."""
@@ -276,11 +283,10 @@ class WordIndex:
         self._drop_windows(before)
         start = before[0].position + 1 if before else 0
         added = [
-            IndexedEntry(entry, position, count_words(entry.text), traits_of(entry.text).encode())
-            for position, entry in enumerate(entries, start)
+            IndexedEntry(entry, position, count_words(entry.text)) for position, entry in enumerate(entries, start)
         ]
         self.connection.executemany(
-            f"INSERT INTO entries ({_ENTRY}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", map(_row, added)
+            f"INSERT INTO entries ({_ENTRY}, traits) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", map(_row, added)
         )
         self.connection.executemany(
             "INSERT INTO stated_days VALUES (?, ?, ?)", (row for entry in entries for row in _stated_days(entry))
@@ -378,18 +384,18 @@ def sql_condition(where: VectorFilter | None) -> tuple[str, list[str | float]]:
     return " AND ".join(conditions), values
 
 
-def _indexed(row: tuple[int, str, str, str, MemoryRole, float, str, str, int, int, str, int]) -> IndexedEntry:
-    number, key, conversation, speaker, role, at, text, folder, position, word_count, traits, has_vector = row
+def _indexed(row: tuple[int, str, str, str, MemoryRole, float, str, str, int, int, int]) -> IndexedEntry:
+    number, key, conversation, speaker, role, at, text, folder, position, word_count, has_vector = row
     entry = MemoryEntry(number, key, conversation, speaker, role, datetime.fromtimestamp(at, UTC), text, folder)
-    return IndexedEntry(entry, position, word_count, traits, bool(has_vector))
+    return IndexedEntry(entry, position, word_count, bool(has_vector))
 
 
 def _row(indexed: IndexedEntry) -> tuple[int, str, str, str, MemoryRole, float, str, str, int, int, str]:
-    """Return the values of `_ENTRY`."""
+    """Return the values of `_ENTRY`, and the traits."""
     entry = indexed.entry
     key = entry.number, entry.id, entry.conversation_id, entry.speaker, entry.role
     at = entry.at.timestamp()
-    return *key, at, entry.text, entry.folder, indexed.position, indexed.word_count, indexed.traits
+    return *key, at, entry.text, entry.folder, indexed.position, indexed.word_count, traits_of(entry.text).encode()
 
 
 def _stated_days(entry: MemoryEntry) -> Iterator[tuple[int, int, int]]:

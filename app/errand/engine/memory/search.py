@@ -161,7 +161,9 @@ def ranked(
 ) -> tuple[Candidate, ...]:
     heads = proposed(question, index, hits, nearness, where)
     stated = index.stated_days(head.number for head in heads) if question.days else NOTHING_STATED
-    return tuple(rank(question, heads, hits, nearness, index.entries, max(READ, limit), stated=stated)[:limit])
+    best = rank(question, heads, hits, nearness, index.traits, max(READ, limit), stated=stated)[:limit]
+    entries = {indexed.entry.number: indexed for indexed in index.entries(number for _, number, _ in best)}
+    return tuple(Candidate(entries[number], features, score) for score, number, features in best)
 
 
 def proposed(
@@ -184,4 +186,4 @@ def _of_named_days(question: Question, index: WordIndex, where: VectorFilter | N
 
 
 def _best(scores: Mapping[int, float], amount: int) -> list[int]:
-    return sorted(scores, key=lambda number: -scores[number])[:amount]
+    return sorted(scores, key=scores.__getitem__, reverse=True)[:amount]

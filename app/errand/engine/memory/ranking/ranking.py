@@ -1,6 +1,6 @@
 """Ranks the hits of a search: one score from a handful of features."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from heapq import nlargest
@@ -50,10 +50,10 @@ class Features(NamedTuple):
 # Round numbers near the fits on the histories of the split `tune`, one set for all their styles (decision 86).
 WEIGHTS = Features(
     meaning=1.0,
-    term_match=0.8,
-    near=0.8,
-    session=0.6,
-    news=1.0,
+    term_match=0.75,
+    near=0.85,
+    session=0.65,
+    news=0.9,
     day=1.0,
     form=0.5,
     speaker=0.5,
@@ -69,7 +69,7 @@ _OF_WRITTEN_DAY = 0.6
 _OF_NAMED_SPEAKER = 0.6
 # What speakers are called that have no name.
 _NO_NAMES = frozenset(("user", "assistant", "agent", "tool", "task", "summary"))
-# Only texts of entries that may come first are read.
+# Only traits of entries that may come first are read.
 READ = 60
 
 
@@ -80,28 +80,38 @@ class Candidate:
     score: float
 
 
+class Ranked(NamedTuple):
+    """An entry by its number, before it is read."""
+
+    score: float
+    number: int
+    features: Features
+
+
 def rank(
     question: Question,
     heads: Sequence[EntryHead],
     hits: WordHits,
     nearness: Mapping[int, float],
-    read: Callable[[Iterable[int]], Iterable[IndexedEntry]],
+    traits: Callable[[Iterable[int]], Mapping[int, str]],
     max_candidates: int = READ,
     weights: Features = WEIGHTS,
     stated: StatedDays = NOTHING_STATED,
-) -> list[Candidate]:
-    """Return the best candidates in order, at most `max_candidates`. `read` returns the entries with some numbers.
+) -> list[Ranked]:
+    """Return the best entries in order, of equals the newest first, at most `max_candidates`.
 
-    `nearness` has the cosines of the nearest entries, empty without a model. `stated` has the days that entries tell
-    of, if the question names days.
+    `nearness` has the cosines of the nearest entries, empty without a model. `traits` returns the encoded traits of
+    entries by their numbers. `stated` has the days that entries tell of, if the question names days.
     """
     in_order = sorted(heads)
     unread = _unread(question, in_order, hits, nearness, stated)
     scored = (
-        (_score(features, weights), head.number, features) for head, features in zip(in_order, unread, strict=True)
+        Ranked(_score(features, weights), head.number, features)
+        for head, features in zip(in_order, unread, strict=True)
     )
-    best = {number: features for _, number, features in nlargest(max_candidates, scored)}
-    return sorted((_read(question, indexed, best[indexed.entry.number], weights) for indexed in read(best)), key=_order)
+    best = {ranked.number: ranked.features for ranked in nlargest(max_candidates, scored)}
+    codes = traits(best)
+    return sorted((_read(question, number, codes[number], best[number], weights) for number in codes), reverse=True)
 
 
 def first_scores(hits: WordHits, nearness: Mapping[int, float]) -> dict[int, float]:
@@ -128,31 +138,31 @@ def _unread(
     meaning = _spread(nearness) or _shares(hits.own)
     base = [meaning.get(head.number, 0.0) + word_share.get(head.number, 0.0) for head in heads]
     sessions = _sessions(heads, base)
-    named_speakers = _named_speakers(question, heads)
-    return [
-        Features(
-            meaning=meaning.get(head.number, 0.0),
-            term_match=word_share.get(head.number, 0.0),
-            near=near,
-            session=sessions[head.conversation_id],
-            news=0.0,
-            day=_day(question, head, stated) if question.days else 0.0,
-            form=0.0,
-            speaker=_speaker(question, head, named_speakers),
-            page=_page(question, head),
-            exact=hits.exact.get(head.number, 0.0),
-        )
-        for head, near in zip(heads, _near(heads, base), strict=True)
-    ]
+    speakers = _speakers(question, heads)
+    page_share = 0.0 if question.asks_agent else 1.0 if question.is_about_asker else 0.5
+    unknown = [0.0] * len(heads)
+    columns = (  # in the order of the features
+        [meaning.get(head.number, 0.0) for head in heads],
+        [word_share.get(head.number, 0.0) for head in heads],
+        _near(heads, base),
+        [sessions[head.conversation_id] for head in heads],
+        unknown,
+        [_day(question, head, stated) for head in heads] if question.days else unknown,
+        unknown,
+        [speakers[head.role, head.speaker] for head in heads],
+        [page_share * min(1.0, head.word_count / _PAGE_WORDS) * (head.role == "agent") for head in heads],
+        [hits.exact.get(head.number, 0.0) for head in heads],
+    )
+    return list(map(Features._make, zip(*columns, strict=True)))
 
 
-def _read(question: Question, indexed: IndexedEntry, features: Features, weights: Features) -> Candidate:
-    traits = decode_traits(indexed.traits)
+def _read(question: Question, number: int, code: str, features: Features, weights: Features) -> Ranked:
+    traits = decode_traits(code)
     features = features._replace(
         news=min(1.0, count_new_words(question, traits) / _MANY_NEW_WORDS),
         form=float(has_asked_form(question, traits)),
     )
-    return Candidate(indexed, features, _score(features, weights))
+    return Ranked(_score(features, weights), number, features)
 
 
 def _day(question: Question, head: EntryHead, stated: StatedDays) -> float:
@@ -162,32 +172,20 @@ def _day(question: Question, head: EntryHead, stated: StatedDays) -> float:
     return _OF_WRITTEN_DAY if question.days.mean(written_on) else 0.0
 
 
-def _named_speakers(question: Question, heads: Iterable[EntryHead]) -> frozenset[str]:
-    """Return the speakers of whose name the question has a word."""
+def _speakers(question: Question, heads: Iterable[EntryHead]) -> dict[tuple[str, str], float]:
+    """Return the share of each speaker who said something: whether the question asks for what they said."""
     question_words = question.all_words.union(question.terms) - _NO_NAMES
-    speakers = {head.speaker for head in heads}
-    return frozenset(speaker for speaker in speakers if not question_words.isdisjoint(speaker.lower().split()))
-
-
-def _speaker(question: Question, head: EntryHead, named_speakers: Collection[str]) -> float:
-    if (head.role == "agent") if question.asks_agent else (head.role == "user" and question.is_about_asker):
-        return 1.0
-    return _OF_NAMED_SPEAKER if head.speaker in named_speakers else 0.0
-
-
-def _page(question: Question, head: EntryHead) -> float:
-    if head.role != "agent" or question.asks_agent:
-        return 0.0
-    return min(1.0, head.word_count / _PAGE_WORDS) / (1 if question.is_about_asker else 2)
+    asked_role = "agent" if question.asks_agent else "user" if question.is_about_asker else ""
+    return {
+        (role, speaker): 1.0
+        if role == asked_role
+        else _OF_NAMED_SPEAKER * (not question_words.isdisjoint(speaker.lower().split()))
+        for role, speaker in {(head.role, head.speaker) for head in heads}
+    }
 
 
 def _score(features: Features, weights: Features) -> float:
     return sum(map(mul, features, weights))
-
-
-def _order(candidate: Candidate) -> tuple[float, int]:
-    """Return the sort key: best first, of equals the newest first."""
-    return -candidate.score, -candidate.entry.entry.number
 
 
 def _spread(scores: Mapping[int, float]) -> dict[int, float]:
@@ -216,7 +214,10 @@ def _near(heads: Sequence[EntryHead], base: Sequence[float]) -> list[float]:
         for index in order:
             head = heads[index]
             if head.conversation_id == conversation:
-                best = max(best * _FADE, own / 2) * _FADE ** (abs(head.position - position) - 1)
+                best = max(best * _FADE, own / 2)
+                between = abs(head.position - position) - 1
+                if between:
+                    best *= _FADE**between
                 near[index] = max(near[index], best)
             else:
                 best, conversation = 0.0, head.conversation_id

@@ -2,8 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from errand.engine.memory.ranking.days import MONTHS, WEEKDAYS
 from errand.engine.memory.words.stop_words import language_of, stop_words
@@ -40,8 +39,7 @@ _INNER_WORD = re.compile(r"(?<=[^\s.!?] )[^\W\d_]\w+")
 _TIME, _NUMBER = "t", "n"
 
 
-@dataclass(frozen=True, slots=True)
-class Traits:
+class Traits(NamedTuple):
     """`stated_words` are significant words of what the text states, in lower case; `names` stand inside sentences."""
 
     stated_words: tuple[str, ...] = ()
