@@ -60,10 +60,15 @@ def loading_llama_cpp() -> dict[str, Page]:
 
 
 def ollama(
-    model: str, *, abilities: tuple[str, ...] = ("completion", "tools"), window: int | None = None, parameters: str = ""
+    model: str,
+    *,
+    abilities: tuple[str, ...] = ("completion", "tools"),
+    window: int | None = None,
+    parameters: str = "",
+    owner: str = "library",
 ) -> dict[str, Page]:
     """Return the pages of an Ollama with one model, which is loaded with a `window` if that is given."""
-    row: JsonObject = {"id": model, "object": "model", "created": 1735689600, "owned_by": "library"}
+    row: JsonObject = {"id": model, "object": "model", "created": 1735689600, "owned_by": owner}
     can: list[JsonValue] = list(abilities)
     details: JsonObject = {
         "parameters": parameters,
@@ -76,6 +81,7 @@ def ollama(
     )
     return {
         "/v1/models": (200, {"object": "list", "data": [row]}),
+        "/api/version": (200, {"version": "0.17.1"}),
         "/api/ps": (200, {"models": running}),
         "/api/show": (200, details),
     }

@@ -312,6 +312,8 @@ class ModelServer:
     ) -> None:
         self.pages: dict[str, Page | Callable[[], Page]] = dict(pages or {})
         self.requests: list[ReceivedRequest] = []
+        # What was sent to pages, with their paths.
+        self.posts: list[tuple[str, JsonObject]] = []
         self.url = ""
         self._answer = answer or (by_turn(turns) if turns else in_order(replies))
         self._models = models
@@ -366,6 +368,8 @@ class ModelServer:
         return response
 
     async def _page(self, request: web.Request) -> web.Response:
+        if request.method == "POST":
+            self.posts.append((request.path, msgspec.json.decode(await request.read())))
         page = self.pages.get(request.path, (404, {"error": "not found"}))
         status, answer = page() if callable(page) else page
         return web.json_response(answer, status=status)

@@ -67,7 +67,7 @@ async def test_ollama_says_what_a_model_can_and_the_window_that_is_loaded(tmp_pa
     async with asked(tmp_path, pages, "OLLAMA_HOST") as (models, _):
         served = await served_model(models, "ollama/qwen3:8b")
     assert served is not None
-    expected = replace(_LOADED, context_tokens=16_384, takes_window=True)
+    expected = replace(_LOADED, context_tokens=16_384, takes_window=True, loaded_tokens=4_096)
     assert served == replace(expected, name="qwen3:8b", server="ollama", parameters=7.6)
     assert served.constraints == {"format"}
 

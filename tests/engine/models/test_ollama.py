@@ -1,6 +1,6 @@
 """Ollama's own interface: the window that requests ask for, messages, calls, thoughts, refusals."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -22,9 +22,9 @@ from errand.engine.models.recovery.retry import RetryPolicy
 from errand.engine.models.router import ModelRouter
 from errand.protocol.agents import ThinkingLevel
 from errand.protocol.base import JsonObject
-from tests.support.local_servers import ollama
+from tests.support.local_servers import counted, ollama
 from tests.support.model_replies import SHELL, final, request_for
-from tests.support.model_server import Call, ModelServer, Reply
+from tests.support.model_server import Call, ModelServer, Page, Reply
 from tests.support.provider_servers import NO_LOCAL_SERVERS
 
 MODEL = "ollama/m:latest"
@@ -38,9 +38,12 @@ async def opened(
     window: int | None = 4_096,
     abilities: tuple[str, ...] = ABILITIES,
     parameters: str = "",
+    owner: str = "library",
+    pages: Mapping[str, Page | Callable[[], Page]] | None = None,
 ) -> AsyncGenerator[tuple[ModelRouter, ModelServer]]:
     """Yield a router that has asked an Ollama what it serves, and the Ollama."""
-    pages = ollama("m:latest", abilities=abilities, window=window, parameters=parameters)
+    if pages is None:
+        pages = ollama("m:latest", abilities=abilities, window=window, parameters=parameters, owner=owner)
     async with ModelServer(replies, pages=pages) as server:
         names = {**NO_LOCAL_SERVERS, "OLLAMA_HOST": server.url.removesuffix("/v1")}
         models = ModelRouter(KeyStore(folder / "keys", names, lambda: None), folder, RetryPolicy(attempts=1))
@@ -78,6 +81,44 @@ async def test_requests_ask_for_a_window(loaded: int | None, parameters: str, as
     assert (request.body["truncate"], request.body["shift"]) == (False, False)
     assert message.text == "Hello."
     assert (message.usage.input_tokens, message.usage.output_tokens) == (100, 20)
+
+
+@pytest.mark.parametrize("owner", ["library", "somebody"])
+async def test_an_ollama_that_is_known_by_its_address_alone_is_asked_by_its_own_interface(
+    owner: str, tmp_path: Path
+) -> None:
+    async with opened(tmp_path, Reply(text="Hello."), Reply(text="Hello."), owner=owner) as (models, server):
+        for address, path in ((server.url, "/api/chat"), (f"{server.url}/chat/completions", "/v1/chat/completions")):
+            status = await models.servers.status("openai_compatible/m:latest", address)
+            model = models.open("openai_compatible/m:latest", address)
+            await final(model, request_for("openai_compatible/m:latest"))
+            assert status is not None and (status.kind == "ollama" or path != "/api/chat")
+            assert server.requests[-1].path == path
+    assert server.requests[0].body["options"] == {"num_ctx": 16_384}
+
+
+async def test_other_servers_are_asked_once_whether_they_are_an_ollama(tmp_path: Path) -> None:
+    asks: list[str] = []
+    listed: JsonObject = {"data": [{"id": "m:latest", "object": "model", "owned_by": "me"}]}
+    pages = counted({"/v1/models": (200, listed), "/api/version": (200, {"version": "1"}), "/api/ps": (404, {})}, asks)
+    async with opened(tmp_path, Reply(text="Hello."), pages=pages) as (models, server):
+        for _ in range(2):
+            status = await models.servers.status("openai_compatible/m:latest", server.url)
+            assert status is not None and status.kind == "other"
+        await final(models.open("openai_compatible/m:latest", server.url), request_for("openai_compatible/m:latest"))
+    assert (asks.count("/api/version"), asks.count("/v1/models")) == (1, 3)
+    assert server.requests[0].path == "/v1/chat/completions"
+
+
+async def test_a_model_is_loaded_with_the_window_where_the_usual_one_is_known_to_be_small(tmp_path: Path) -> None:
+    async with opened(tmp_path, window=None) as (models, server):
+        for window in (4_096, 16_384, 16_384):  # the usual one, then the one that was asked for
+            await models.servers.load(MODEL, None)
+            server.pages.update(ollama("m:latest", window=window))
+            await models.servers.status(MODEL)
+        loads = [body for path, body in server.posts if path == "/api/generate"]
+    plain: JsonObject = {"model": "m:latest", "stream": False}
+    assert loads == [plain, {**plain, "options": {"num_ctx": 16_384}}, {**plain, "options": {"num_ctx": 16_384}}]
 
 
 async def test_a_model_is_known_by_its_name_without_the_default_tag(tmp_path: Path) -> None:

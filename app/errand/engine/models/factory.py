@@ -10,7 +10,7 @@ from errand.engine.core.secrets import Key, KeyStore, Variable
 from errand.engine.core.setting_values import SettingValues
 from errand.engine.models.base import ModelProvider, ModelRequest
 from errand.engine.models.catalog import model_facts
-from errand.engine.models.catalog.providers import CHAT_PATH, RESPONSES_PATH, Provider
+from errand.engine.models.catalog.providers import RESPONSES_PATH, Provider, may_be_ollama
 from errand.engine.models.endpoint import ModelEndpoint, check_headers, secret_values
 from errand.protocol.notices import ThinkingObstacle
 
@@ -158,7 +158,7 @@ class ModelFactory:
         if endpoint.base_url.rstrip("/").endswith(RESPONSES_PATH):
             return HttpModel(endpoint, ResponsesApi, self.connections)
         chat = HttpModel(endpoint, ChatCompletions, self.connections)
-        if endpoint.provider.family == "ollama" and not endpoint.base_url.rstrip("/").endswith(CHAT_PATH):
+        if may_be_ollama(endpoint.provider, endpoint.base_url):
             from errand.engine.models.http_stream import LineStream
             from errand.engine.models.ollama.chat_api import OllamaChat, OllamaModel
 

@@ -11,7 +11,7 @@ from errand.engine.core.errors import ConfigurationError
 from errand.engine.core.outgoing import proxy_of
 from errand.engine.models.catalog import model_facts
 from errand.engine.models.catalog.configured import ProviderDirectory
-from errand.engine.models.catalog.providers import REACT, Provider, asked_address, served_name
+from errand.engine.models.catalog.providers import REACT, Provider, asked_address, may_be_ollama, served_name
 from errand.engine.models.catalog.served_facts import ServedFacts
 from errand.engine.models.factory import ModelFactory
 from errand.engine.models.servers.local_servers import LocalModelServers
@@ -24,6 +24,7 @@ from errand.engine.models.servers.served_models import (
     server_label,
 )
 from errand.engine.models.servers.server_statuses import ServerStatuses
+from errand.protocol.base import JsonObject
 
 # Before each request of a task: a server does not load another model in less.
 _REQUEST_AGE_S = 2.0
@@ -51,6 +52,8 @@ class ModelServers:
         self._local = local
         self._providers = providers
         self._statuses = ServerStatuses()
+        # Of each Ollama that was seen to load a model with a smaller window than requests ask for.
+        self._small_defaults: set[str] = set()
         self.facts = ServedFacts(windows)
         model_facts.use_served(self.facts)
 
@@ -77,29 +80,41 @@ class ModelServers:
         base = self._asked_base(provider, api_base)
         if not base:
             return None
-        address = ServerAddress(base, await self._key(provider), _kind(provider))
+        address = ServerAddress(
+            base,
+            await self._key(provider),
+            _kind(provider),
+            may_use_own=may_be_ollama(provider, api_base or self._factory.base_url(provider)),
+        )
         max_age_s = max_age_s if is_local_address(base) or provider.is_local else max(max_age_s, _REMOTE_AGE_S)
         status = await self._statuses.ask(self._factory.connections, address, max_age_s, wanted)
         if status is not None:
             prices = _FREE if status.kind != "other" and is_local_address(base) else _UNKNOWN
             facts = {f"{provider.name}/{name}": model.facts(prices) for model in status.models for name in model.names}
             self.facts.register(facts, base)
+            if any(model.has_small_window for model in status.models):
+                self._small_defaults.add(base)
         return status
 
     async def load(self, model_id: str, api_base: str | None) -> None:
         """Let an Ollama load a model, with the window that it gives it; a failure shows in the request that follows.
 
-        A request without a prompt does that, with the same options as requests of the OpenAI-compatible interface.
+        A request without a prompt does that. It asks for no window, since the person may have set a larger one there,
+        unless that Ollama is known to give a small one: the model would be loaded a second time.
         """
         import aiohttp
 
         provider = self._providers.of(model_id.removeprefix(REACT))
         address = ServerAddress(self._asked_base(provider, api_base), await self._key(provider))
         url = f"{address.root}/api/generate"
+        body: JsonObject = {"model": served_name(model_id), "stream": False}
+        window = model_facts.window_to_ask_for(model_id, address.base_url)
+        if window is not None and address.base_url in self._small_defaults:
+            body["options"] = {"num_ctx": window}
         with suppress(aiohttp.ClientError, OSError):
             request = self._factory.connections.session.post(
                 url,
-                json={"model": served_name(model_id), "stream": False},
+                json=body,
                 headers=address.headers,
                 timeout=aiohttp.ClientTimeout(total=LOAD_TIMEOUT_S),
                 proxy=proxy_of(url),

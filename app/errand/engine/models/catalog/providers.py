@@ -241,6 +241,15 @@ def asked_address(address: str) -> str:
     return address.rstrip("/").removesuffix(RESPONSES_PATH).removesuffix(CHAT_PATH)
 
 
+def may_be_ollama(provider: Provider, address: str) -> bool:
+    """Return True if there may be an Ollama at the address, whose own interface takes the place of the compatible one.
+
+    An address that names the interface is used as it is.
+    """
+    is_open = asked_address(address) == address.rstrip("/")
+    return is_open and (provider.family == "ollama" or provider.is_custom)
+
+
 def provider_name(model_id: str) -> str:
     """Return the provider of an id, however the model is reached: anthropic for `proxy/anthropic/x`."""
     return bare_id(model_id).partition("/")[0]

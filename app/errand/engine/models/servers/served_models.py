@@ -49,7 +49,7 @@ class ServedModel:
 
     `context_tokens` is the window that requests have now, `trained_tokens` the largest one the model was made for.
     `calls_tools`: its chat template has a place for tools. `parameters` is their number in billions. `takes_window`:
-    requests ask for `context_tokens`, and get them.
+    requests ask for `context_tokens`, and get them; `loaded_tokens` is the window with which it was loaded.
     """
 
     name: str
@@ -62,6 +62,12 @@ class ServedModel:
     is_loaded: bool | None = None
     parameters: float | None = None
     takes_window: bool = False
+    loaded_tokens: int | None = None
+
+    @property
+    def has_small_window(self) -> bool:
+        """It was loaded with a smaller window than requests ask for, and is loaded again for the next one."""
+        return self.takes_window and (self.loaded_tokens or self.context_tokens or 0) < (self.context_tokens or 0)
 
     @property
     def constraints(self) -> frozenset[DecodingConstraint]:
@@ -108,11 +114,15 @@ class ServerStatus:
 
 @dataclass(frozen=True, slots=True)
 class ServerAddress:
-    """The address of a server. `kind` is what it is if it does not say so itself."""
+    """The address of a server. `kind` is what it is if it does not say so itself.
+
+    `may_use_own`: requests may go to the server's own interface, which Ollama has beside the compatible one.
+    """
 
     base_url: str
     key: str = field(default="", repr=False)
     kind: ServerKind = "other"
+    may_use_own: bool = False
 
     @property
     def root(self) -> str:

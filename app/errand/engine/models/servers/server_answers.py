@@ -74,18 +74,18 @@ def with_llama_cpp(model: ServedModel, props: JsonObject) -> ServedModel:
     )
 
 
-def with_ollama(model: ServedModel, running: JsonObject, details: JsonObject, *, is_asked: bool) -> ServedModel:
+def with_ollama(model: ServedModel, running: JsonObject, details: JsonObject, *, uses_own: bool) -> ServedModel:
     """Return a model with what Ollama's `/api/ps` says of the loaded ones, and `/api/show` of this one.
 
-    `is_asked`: its own interface is asked, which takes a window. That is the one in the model's file, else the larger
-    of the loaded one, which a person may have set, and one that has room for the work of an agent.
+    `uses_own`: requests go to its own interface, which takes a window. That is the one in the model's file, else the
+    larger of the loaded one, which a person may have set, and one that has room for the work of an agent.
     """
     info, abilities = object_or_empty(details.get("model_info")), details.get("capabilities")
     loaded = [row for row in objects_in(running.get("models")) if row.get("name") == model.name]
-    window = window_size(loaded[0].get("context_length")) if loaded else None
+    window = loaded_window = window_size(loaded[0].get("context_length")) if loaded else None
     trained = next((window_size(info[name]) for name in info if name.endswith(".context_length")), None)
     chosen = _window_of_file(details.get("parameters"))
-    takes_window = is_asked and trained is not None
+    takes_window = uses_own and trained is not None
     if takes_window and chosen is None:
         window = max(window or 0, min(trained or 0, _ASKED_WINDOW))
 
@@ -97,6 +97,7 @@ def with_ollama(model: ServedModel, running: JsonObject, details: JsonObject, *,
         context_tokens=window or chosen,
         trained_tokens=trained,
         takes_window=takes_window,
+        loaded_tokens=loaded_window,
         calls_tools=can("tools"),
         sees=can("vision"),
         thinks=can("thinking"),

@@ -47,6 +47,7 @@ class ServerStatuses:
         self._locks: dict[str, asyncio.Lock] = {}
         self._silent_until: dict[str, float] = {}
         self._shown: _ShownModels = {}
+        self._ollamas: dict[str, bool] = {}
 
     def newest(self, base_url: str) -> ServerStatus | None:
         _, status = self._answers.get(base_url, _NO_ANSWER)
@@ -68,7 +69,7 @@ class ServerStatuses:
             age_s = 0.0 if before is None or before.is_loading else max_age_s
             if answered_at > called_at - age_s:
                 return before
-            inquiry = _Inquiry(pool, address, self._shown, wanted)
+            inquiry = _Inquiry(pool, address, self._shown, self._ollamas, wanted)
             status = await inquiry.status()
             if status is None and inquiry.is_over:
                 self._silent_until[base] = time.monotonic() + _SILENT_AGE_S
@@ -93,12 +94,18 @@ class _Refused(Exception):
 
 
 class _Inquiry:
-    """The questions to one server, within one time limit. `shown` keeps what Ollama says of a model."""
+    """The questions to one server, within one time limit.
 
-    def __init__(self, pool: "HttpPool", address: ServerAddress, shown: _ShownModels, wanted: str) -> None:
+    `shown` keeps what Ollama says of a model, `ollamas` which addresses were found to be one.
+    """
+
+    def __init__(
+        self, pool: "HttpPool", address: ServerAddress, shown: _ShownModels, ollamas: dict[str, bool], wanted: str
+    ) -> None:
         self._pool = pool
         self._address = address
         self._shown = shown
+        self._ollamas = ollamas
         self._wanted = wanted
         self._ends_at = time.monotonic() + _ASK_TIMEOUT_S
         self._is_loading = False
@@ -122,6 +129,8 @@ class _Inquiry:
         except (aiohttp.ClientError, OSError, ValueError):
             return None
         kind = kind_of(rows, address.kind)
+        if kind == "other" and address.may_use_own and await self._is_ollama():
+            kind = "ollama"
         models = await self._described(kind, rows, tuple(model_of_row(row, kind) for row in rows))
         return ServerStatus(kind, models, self._is_loading, self._is_described)
 
@@ -157,8 +166,19 @@ class _Inquiry:
         described = [row for number, row in enumerate(rows) if number < _MAX_DESCRIBED or row["id"] in requested]
         running, *answers = await asyncio.gather(self._details("/api/ps"), *(self._show(row) for row in described))
         details = {row["id"]: answer for row, answer in zip(described, answers, strict=True)}
-        is_asked = self._address.kind == "ollama"
-        return tuple(with_ollama(model, running, details.get(model.name, {}), is_asked=is_asked) for model in listed)
+        uses_own = self._address.may_use_own
+        return tuple(with_ollama(model, running, details.get(model.name, {}), uses_own=uses_own) for model in listed)
+
+    async def _is_ollama(self) -> bool:
+        """Return True for an Ollama whose models all have owners of their own, so that its list does not say it."""
+        base = self._address.base_url
+        if base not in self._ollamas:
+            version = await self._details("/api/version")
+            running = await self._details("/api/ps") if isinstance(version.get("version"), str) else {}
+            if not self._is_described:  # no answer this time
+                return False
+            self._ollamas[base] = isinstance(running.get("models"), list)
+        return self._ollamas[base]
 
     async def _show(self, row: JsonObject) -> JsonObject:
         name = str(row["id"])
