@@ -301,7 +301,7 @@ async def test_file_of_the_same_name_elsewhere_in_the_workspace_is_named(context
     (context.workspace / ".gitignore").write_text("built/\n")
     (context.workspace / "notes.md").write_text("text")
     error = await failure(code, {"action": "read", "path": "notes.txt"})
-    assert str(error) == "There is no file notes.txt. There is notes.md, docs/old/notes.txt."
+    assert str(error) == "There is no file notes.txt. There is docs/old/notes.txt."
     error = await failure(code, {"action": "patch", "path": "src/notes.txt", "old": "a", "new": "b"})
     assert str(error) == "There is no file src/notes.txt. There is no folder src either. There is docs/old/notes.txt."
 

@@ -42,9 +42,9 @@ _MAX_EDIT_PARTS = 200
 
 
 def close_matches(searched: str, texts: Sequence[str], most: int) -> list[int]:
-    """Indexes of at most `most` texts similar to `wanted`, most similar first."""
-    searched = searched[:_MAX_COMPARED_LENGTH]
-    begins = [text[:_MAX_COMPARED_LENGTH] for text in texts[:_MAX_TEXTS]]
+    """Return the indexes of at most `most` texts similar to `searched` in any case, most similar first."""
+    searched = searched[:_MAX_COMPARED_LENGTH].lower()
+    begins = [text[:_MAX_COMPARED_LENGTH].lower() for text in texts[:_MAX_TEXTS]]
     step = max(1, len(searched) // _MAX_PIECES)
     pieces = [searched[at : at + 3] for at in range(0, len(searched) - 2, step)] or [searched]
     shared = ((sum(piece in text for piece in pieces), -index) for index, text in enumerate(begins))

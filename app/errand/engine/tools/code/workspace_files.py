@@ -197,7 +197,7 @@ class WorkspaceFiles:
             raise ToolError(f"{self._paths.name(path)} is no regular file but a device, pipe or socket.") from error
 
     def hint(self, path: Path) -> str:
-        """Return the file of this name in the folder of the shell, or names like it, as the next call can have them."""
+        """Return where a file of this name is, else names like it, as the next call can have them."""
         shell = self._context.sessions.find(WorkingFolder)
         if (
             shell is not None
@@ -205,15 +205,15 @@ class WorkspaceFiles:
             and os.path.isfile(meant := Path(shell.path, self._paths.path_from_workspace(path)))
         ):
             return f" Paths start at the workspace: {self._paths.name(meant)} is there."
+        missing, files = "", self._namesakes(path)
         try:
             names = os.listdir(path.parent)
         except OSError:
-            there = ", ".join(map(self._paths.name, self._namesakes(path)))
-            elsewhere = f" There is {there}." if there else ""
-            return f" There is no folder {self._paths.name(path.parent)} either.{elsewhere}"
-        close = [path.parent / names[index] for index in close_matches(path.name, names, 3)]
-        there = list(dict.fromkeys(map(self._paths.name, (*close, *self._namesakes(path)))))
-        return f" There is {', '.join(there)}." if there else ""
+            missing = f" There is no folder {self._paths.name(path.parent)} either."
+        else:
+            files = files or [path.parent / names[index] for index in close_matches(path.name, names, 3)]
+        there = ", ".join(map(self._paths.name, files))
+        return f"{missing} There is {there}." if there else missing
 
     def _namesakes(self, path: Path) -> list[Path]:
         """Return up to three files of this name elsewhere in the workspace, of its first entries."""
