@@ -54,7 +54,8 @@ class EditGuidance(Feature):
         if is_first and pending.arguments.get("action") == "write" and text.strip():
             return ToolRefusal(
                 f"{path} exists and has text that you have not read. Nothing was written. To add a line, run "
-                f"`echo … >> {path}`; to change a part, read it and use edit; to replace all of it, write it again.",
+                f"`echo … >> {path}`; to change a part, read it and use edit; to rename or delete it, run `mv` or "
+                "`rm`; to replace all of it, write it again.",
                 summary="not written: its text was not read",
             )
         if mistake := await self._look(lambda: _new_mistake(file.name, text, pending.arguments)):
