@@ -10,6 +10,7 @@ from xml.sax.saxutils import escape
 import msgspec
 
 from errand.engine.core.messages import (
+    TASK_COMPLETE,
     UNREADABLE_CALL,
     AssistantMessage,
     Image,
@@ -142,6 +143,9 @@ def _call(call: ToolCall) -> str:
 
 
 def _observation(call: ToolCall, result: ToolResultMessage | None, form: WrittenForm) -> list[UserContent]:
+    """Return what the model reads of a result; nothing of a completion, after which the person speaks."""
+    if call.name == TASK_COMPLETE and result is not None and not result.is_error:
+        return []
     output = NO_RESULT if result is None else text_of(result) or "(no output)"
     if call.name == UNREADABLE_CALL:
         output = form.unreadable
