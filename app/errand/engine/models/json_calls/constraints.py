@@ -55,7 +55,8 @@ def excluded_tools(tools: Sequence[ToolDefinition], messages: Sequence[ModelMess
     - The tool of the last call, if the same call had the same result before. A wait that succeeded may be repeated.
     - A tool that has failed twice since a call succeeded.
     - The question to the person, if one was asked before.
-    - The answer right after a failed call, unless more than three calls have failed, or it was a question.
+    - The answer right after a failed call, unless more than three calls have failed. A question that nobody answered
+      is no failed call: what was before it counts.
     - All but the answer, after three repetitions without a new result between them.
     """
     steps = _steps_since_person(messages)
@@ -66,9 +67,9 @@ def excluded_tools(tools: Sequence[ToolDefinition], messages: Sequence[ModelMess
     if steps and _is_repeated(steps, len(steps) - 1):
         excluded.add(steps[-1].call.name)
     excluded |= _failing_tools(steps) - _ENDS
-    failures = sum(step.result.is_error for step in steps)
-    has_failed = bool(steps) and steps[-1].result.is_error and steps[-1].call.name != _QUESTION
-    if has_failed and failures <= _MAX_FAILURES and names - excluded > {ANSWER}:
+    acts = [step for step in steps if step.call.name != _QUESTION or not step.result.is_error]
+    failures = sum(step.result.is_error for step in acts)
+    if acts and acts[-1].result.is_error and failures <= _MAX_FAILURES and names - excluded > {ANSWER}:
         excluded.add(ANSWER)
     return frozenset(excluded)
 
