@@ -239,10 +239,12 @@ class EnvironmentBlock(Wire, frozen=True, kw_only=True, omit_defaults=True, tag=
     before it on the branch. The other fields are the whole state at that time. `git_branch` is null outside of a
     repository and empty if no branch is checked out. `entries` are names at the top of the folder, those of folders end
     with a separator; null if it is not listed. `entry_count` counts all of them. `date` is a day (2026-11-29).
+    `brief` is what a small model reads in place of `text`; empty if there is nothing for it.
     `plan_mode` is whether the agent is to plan only, if `text` says that; null if it does not.
     """
 
     text: str
+    brief: str = ""
     folder: str
     system: str
     date: str

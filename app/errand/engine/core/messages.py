@@ -25,9 +25,13 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class ContextText(Text):
-    """Text that the engine adds to a message: where the agent works, or what memory has for it."""
+    """Text that the engine adds to a message: where the agent works, or what memory has for it.
+
+    `brief` is what a small model reads in its place, None for the same.
+    """
 
     part: Literal["environment", "memory"]
+    brief: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,6 +64,16 @@ def test_it_says_what_changes_least_first_and_the_listing_last(home: Path) -> No
     assert "`topic/blue`" in read(root / "app", home).text
 
 
+def test_the_brief_form_has_the_day_and_no_name(home: Path) -> None:
+    folder = folder_with(home, "a.txt")
+    first = read(folder, home)
+    assert first.brief == "Today is Sunday, 22 November 2026."
+    write(folder / "b.txt", changed_at=200_000)
+    same_day, next_day = (changes_since(first, read(folder, home, now)) for now in (SUNDAY, MONDAY))
+    assert same_day is not None and "b.txt" in same_day.text and same_day.brief == ""
+    assert next_day is not None and next_day.brief == "Today is Monday, 23 November 2026."
+
+
 def test_a_git_worktree_and_a_detached_commit_are_named(home: Path) -> None:
     root = project(home)
     tree = home / "tree"

@@ -7,10 +7,12 @@ import pytest
 
 from errand.engine.core.messages import (
     AssistantMessage,
+    ContextText,
     ModelMessage,
     Text,
     ToolCall,
     ToolResultMessage,
+    UserMessage,
     user_text,
 )
 from errand.engine.models.base import BlockDelta, ModelRequest, ReplyEnd, ReplyStart, ToolDefinition
@@ -72,9 +74,30 @@ def test_the_prompt_lists_the_tools_in_the_form_of_a_call_and_ends_with_an_answe
     assert names_allowed(request_with()) == {"read", "edit", "bash", "ask_user", "answer"}
 
 
-def test_an_example_of_work_comes_first_if_its_tools_are_offered() -> None:
-    assert len(with_json_calls(request_with()).messages) > 1
-    assert len(with_json_calls(request_with(tools=(READ, DONE))).messages) == 1
+def test_examples_of_work_come_first_if_their_tools_are_offered() -> None:
+    working, reading = (
+        with_json_calls(request_with()).messages,
+        with_json_calls(request_with(tools=(READ, DONE))).messages,
+    )
+    assert len(working) > len(reading) > 1
+    assert '"edit"' in str(working) and '"edit"' not in str(reading)
+    assert len(with_json_calls(request_with(tools=(DONE,))).messages) == 1
+
+
+def test_a_small_model_reads_the_brief_form_of_what_the_engine_adds() -> None:
+    message = UserMessage(
+        (ContextText("All of it.", "environment", "Sunday."), ContextText("A fact.", "memory"), Text("Do it."))
+    )
+    request = replace(request_with(tools=(DONE,)), messages=(message,))
+    sent = with_json_calls(request)
+    assert sent.system_prompt.endswith("\n\nSunday.")
+    assert sent.messages == (UserMessage((ContextText("A fact.", "memory"), Text("Do it."))),)
+    later = UserMessage((ContextText("Another day.", "environment", "Monday."), Text("Go on.")))
+    assert with_json_calls(replace(request, messages=(message, AssistantMessage((Text("Done."),)), later))).messages[
+        -1
+    ] == (UserMessage((Text("Monday."), Text("Go on."))))
+    unchanged = UserMessage((ContextText("A file is new.", "environment", ""), Text("Do it.")))
+    assert with_json_calls(replace(request, messages=(unchanged,))).messages == (user_text("Do it."),)
 
 
 def test_earlier_replies_are_calls_and_results_stand_in_the_next_message() -> None:
@@ -82,7 +105,7 @@ def test_earlier_replies_are_calls_and_results_stand_in_the_next_message() -> No
         *step(1, "read", "plum", path="a.txt"),
         AssistantMessage((Text("It is plum."),)),
         user_text("Thanks."),
-        tools=(READ, DONE),
+        tools=(DONE,),
     )
     roles = [(message.role, str(message.content[0])) for message in with_json_calls(request).messages]
     assert [role for role, _ in roles] == ["user", "assistant", "user", "assistant", "user"]
@@ -182,6 +205,23 @@ def test_a_tool_that_failed_twice_gives_way_to_others_until_one_succeeds() -> No
     assert "edit" in names_allowed(request_with(*failed, *step(2, "read", "text", path="a"), *again))
 
 
+def test_a_question_that_nobody_answered_is_no_way_out_of_a_failed_call() -> None:
+    failed = step(1, "read", "There is no file.", fails=True, path="a")
+    asked = step(2, "ask_user", "Not answered: nobody is there to ask.", fails=True, question="Which?")
+    assert names_allowed(request_with(*failed, *asked)) == {"read", "edit", "bash"}
+    answered = step(2, "ask_user", "Leave it.", question="Which?")
+    assert "answer" in names_allowed(request_with(*failed, *answered))
+
+
+def test_the_person_speaks_right_after_an_answer() -> None:
+    done = step(1, "task_complete", "The task is complete.", summary="I need the postcode.")
+    messages = with_json_calls(request_with(*done, user_text("It is 8047."), tools=(DONE,))).messages
+    assert [message.content for message in messages[1:]] == [
+        (Text('{"name": "answer", "arguments": {"text": "I need the postcode."}}'),),
+        (Text("It is 8047."),),
+    ]
+
+
 def test_after_a_question_that_nobody_answered_it_may_say_what_is_missing() -> None:
     asked = step(1, "ask_user", "Not answered: nobody is there to ask.", fails=True, question="Which?")
     assert "answer" in names_allowed(request_with(*asked))
@@ -201,9 +241,7 @@ def test_a_task_whose_answer_follows_a_schema_ends_by_its_own_completion() -> No
 
 
 def test_results_of_calls_with_the_same_id_stay_with_their_calls() -> None:
-    request = request_with(
-        *step(0, "read", "first", path="a"), *step(0, "read", "second", path="b"), tools=(READ, DONE)
-    )
+    request = request_with(*step(0, "read", "first", path="a"), *step(0, "read", "second", path="b"), tools=(DONE,))
     texts = [str(message.content[0]) for message in with_json_calls(request).messages]
     assert '"a"' in texts[1] and "first" in texts[2] and '"b"' in texts[3] and "second" in texts[4]
 

@@ -143,8 +143,9 @@ def _missing_results(messages: list[ModelMessage], text: str) -> list[ToolResult
 def user_message(blocks: Sequence[Block]) -> UserMessage:
     """Return the blocks of a user, or of the engine in the user's place, as a model message: the environment first."""
     first = next((block for block in blocks if isinstance(block, TextBlock)), None)
-    environment = (ContextText(block.text, "environment") for block in blocks if isinstance(block, EnvironmentBlock))
-    content = (*environment, *_user_content(blocks))
+    environments = (block for block in blocks if isinstance(block, EnvironmentBlock))
+    context = (ContextText(block.text, "environment", block.brief) for block in environments)
+    content = (*context, *_user_content(blocks))
     return UserMessage(content, kind=first.engine_message if first is not None else None)
 
 

@@ -66,10 +66,10 @@ def _environment(
         f"- Your workspace is `{environment.folder}`; relative paths start there.",
         f"- The system is {environment.system}.",
         _branch_line(environment),
-        _date_line(environment),
+        f"- {_day(environment)}",
         _listing_line(environment),
     )
-    return msgspec.structs.replace(environment, text=_text(*lines))
+    return msgspec.structs.replace(environment, text=_text(*lines), brief=_day(environment))
 
 
 def changes_since(before: EnvironmentBlock, current: EnvironmentBlock) -> EnvironmentBlock | None:
@@ -79,11 +79,12 @@ def changes_since(before: EnvironmentBlock, current: EnvironmentBlock) -> Enviro
     lines = [
         _branch_line(current) if current.git_branch != before.git_branch else "",
         *_listing_changes(before, current),
-        _date_line(current) if current.date != before.date else "",
+        f"- {_day(current)}" if current.date != before.date else "",
     ]
     if not any(lines):
         return None
-    return msgspec.structs.replace(current, text=_text(_CHANGED, *lines), is_change=True)
+    brief = _day(current) if current.date != before.date else ""
+    return msgspec.structs.replace(current, text=_text(_CHANGED, *lines), brief=brief, is_change=True)
 
 
 def _text(*lines: str) -> str:
@@ -100,8 +101,9 @@ def _branch_line(environment: EnvironmentBlock) -> str:
             return f"- Git branch: `{branch}`."
 
 
-def _date_line(environment: EnvironmentBlock) -> str:
-    return f"- Today is {date.fromisoformat(environment.date):%A, %d %B %Y}."
+def _day(environment: EnvironmentBlock) -> str:
+    """Return the day, which is all that a small model is told: it takes names that it reads for those asked for."""
+    return f"Today is {date.fromisoformat(environment.date):%A, %d %B %Y}."
 
 
 def _listing_line(environment: EnvironmentBlock) -> str:

@@ -24,14 +24,20 @@ def with_plan_mode(
     if block is None or (plans == was_planning and not (plans and is_told_all)):
         return changes
     mode = prompt_text(_kind(plans=plans))
-    text = mode if changes is None else f"{changes.text}\n\n{mode}"
-    return msgspec.structs.replace(block, text=text, is_change=not is_told_all, plan_mode=plans)
+    text, brief = ("", "") if changes is None else (changes.text, changes.brief)
+    return msgspec.structs.replace(
+        block, text=_joined(text, mode), brief=_joined(brief, mode), is_change=not is_told_all, plan_mode=plans
+    )
 
 
 def plan_message(approve: ApproveMode, *, was_planning: bool) -> UserMessage | None:
     """Return the message to an agent that goes on without one of a person, if it was told of another mode."""
     plans = approve == "plan"
     return engine_message(_kind(plans=plans)) if plans != was_planning else None
+
+
+def _joined(*texts: str) -> str:
+    return "\n\n".join(filter(None, texts))
 
 
 def _kind(*, plans: bool) -> EngineMessageKind:

@@ -1,4 +1,4 @@
-"""The request for a small model: tools in the prompt, an example of how to work, and the schema of the reply."""
+"""The request for a small model: tools in the prompt, examples of how to work, and the schema of the reply."""
 
 import functools
 from collections.abc import Sequence
@@ -11,9 +11,12 @@ import msgspec
 from errand.engine.core.messages import (
     TASK_COMPLETE,
     AssistantMessage,
+    ContextText,
     ModelMessage,
     Text,
     ToolCall,
+    UserContent,
+    UserMessage,
     in_tags,
     user_text,
 )
@@ -36,32 +39,57 @@ _ANSWER_TOOL = ToolDefinition(
 
 
 class _ExampleTurn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One turn of the example: a call with its result, after a message of the person if there is one.
-
-    `environment` stands before the words of that message, as it does in a conversation (decision 84).
-    """
+    """One turn of an example: a call with its result."""
 
     name: str
     arguments: JsonObject
-    environment: str = ""
-    person: str = ""
     result: str = ""
+
+
+class _Example(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A message of a person, and how it is worked on. The last call is the answer."""
+
+    person: str
+    turns: tuple[_ExampleTurn, ...]
 
 
 def with_json_calls(request: ModelRequest) -> ModelRequest:
     """Return the request with its tools in the prompt, its history as JSON calls, and a schema for the reply."""
     tools, options = _with_answer(request.tools), request.options
+    context, messages = _brief_context(request.messages)
     return replace(
         request,
-        system_prompt="\n\n".join(filter(None, (request.system_prompt, _protocol(tools)))),
+        system_prompt="\n\n".join(filter(None, (request.system_prompt, _protocol(tools), context))),
         messages=(
-            *_example(frozenset(tool.name for tool in tools)),
-            *to_text_history(request.messages, WrittenForm(_written_call, _written_answer, _RESULT_TAG, _UNREADABLE)),
+            *_examples(frozenset(tool.name for tool in tools)),
+            *to_text_history(messages, WrittenForm(_written_call, _written_answer, _RESULT_TAG, _UNREADABLE)),
         ),
         tools=(),
         reply_schema=schema_of_reply(tools, request.messages),
         options=replace(options, max_tokens=min(options.max_tokens or _MAX_REPLY_TOKENS, _MAX_REPLY_TOKENS)),
     )
+
+
+def _brief_context(messages: Sequence[ModelMessage]) -> tuple[str, list[ModelMessage]]:
+    """Return what the first message has as context, in brief, and the messages with that of later ones in brief.
+
+    A small model takes what stands before the words of the first message for a part of what is asked.
+    """
+    context: list[str] = []
+    brief_messages: list[ModelMessage] = []
+    for message in messages:
+        if isinstance(message, UserMessage):
+            content: list[UserContent] = []
+            for block in message.content:
+                if not isinstance(block, ContextText) or block.brief is None:
+                    content.append(block)
+                elif not brief_messages:
+                    context.append(block.brief)
+                elif block.brief:
+                    content.append(Text(block.brief))
+            message = replace(message, content=tuple(content))
+        brief_messages.append(message)
+    return "\n\n".join(context), brief_messages
 
 
 def _with_answer(tools: Sequence[ToolDefinition]) -> tuple[ToolDefinition, ...]:
@@ -80,17 +108,17 @@ def _text(name: str) -> str:
 
 
 @functools.cache
-def _example(names: frozenset[str]) -> tuple[ModelMessage, ...]:
-    """Return an example of work as a conversation; empty if it needs tools that are not offered."""
-    turns = msgspec.json.decode(_text("example.json"), type=tuple[_ExampleTurn, ...])
-    if not {turn.name for turn in turns} <= names:
-        return ()
+def _examples(names: frozenset[str]) -> tuple[ModelMessage, ...]:
+    """Return examples of work as a conversation: those that need no other tools than these."""
     messages: list[ModelMessage] = []
-    for turn in turns:
-        messages += [user_text(text) for text in (turn.environment, turn.person) if text]
-        messages.append(AssistantMessage((Text(_written(turn.name, turn.arguments)),)))
-        if turn.result:
-            messages.append(user_text(in_tags(turn.result, _RESULT_TAG)))
+    for example in msgspec.json.decode(_text("examples.json"), type=tuple[_Example, ...]):
+        if not {turn.name for turn in example.turns} <= names:
+            continue
+        messages.append(user_text(example.person))
+        for turn in example.turns:
+            messages.append(AssistantMessage((Text(_written(turn.name, turn.arguments)),)))
+            if turn.result:
+                messages.append(user_text(in_tags(turn.result, _RESULT_TAG)))
     return tuple(messages)
 
 
