@@ -34,7 +34,9 @@ class MemoryItem(Wire, frozen=True, kw_only=True, omit_defaults=True):
     """An entry of memory: one message, result of a tool, or task. `number` grows with the order of indexing.
 
     `text` is its beginning, of `length` characters in all. `has_vector`: it can be found by its meaning, too; not yet,
-    or no longer after pruning. `score` compares the hits of one search, higher is better.
+    or no longer after pruning. `score` compares the hits of one search, higher is better. `times`: so many entries have
+    this text or nearly so, and this is the newest. `newer`: the number of a later entry that says something else about
+    the same thing.
     """
 
     number: int
@@ -49,6 +51,8 @@ class MemoryItem(Wire, frozen=True, kw_only=True, omit_defaults=True):
     folder: str = ""
     has_vector: bool = False
     score: float = 0.0
+    times: int = 1
+    newer: int = 0
 
 
 class MemorySearchParams(Wire, frozen=True, kw_only=True):

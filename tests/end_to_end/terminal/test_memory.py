@@ -47,6 +47,18 @@ async def test_what_was_said_is_found_shown_and_counted(own_errand: Errand) -> N
     assert re.search(r"entries +4\b", state.out) and "embedding model" in state.out
 
 
+async def test_equal_texts_are_printed_once_with_their_number_and_an_older_statement_says_so(
+    own_errand: Errand,
+) -> None:
+    plans = ("my phone plan costs $12.99 a month", "my phone plan costs $14.99 a month")
+    await talk(own_errand, *["the phone plan is paid"] * 3, *plans)
+    results = await own_errand.run("memory", "search", "phone plan")
+    assert results.out.count("the phone plan is paid") == 1 + results.out.count("· the phone plan is paid ·")
+    assert re.search(r"^\d+ .* · 3 times$", results.out, re.MULTILINE)
+    newer, older = (results.out.index(f"   {plan}") for plan in reversed(plans))
+    assert newer < older and "· older statement" in results.out[newer:older]
+
+
 async def test_a_search_is_narrowed_by_kind_and_time(own_errand: Errand) -> None:
     await talk(own_errand, "the tide tables are noted")
 

@@ -487,4 +487,4 @@ async def test_a_search_says_how_much_is_indexed_again(tmp_path: Path) -> None:
         done = await memory.reader.search(MemorySearchParams(text="kettle"), CancelSignal())
     assert "Memory is being indexed again (0 %): some of it cannot be found yet." in begun.remark
     assert "indexed again" not in done.remark
-    assert len(done.hits) == 6
+    assert len(done.hits) == 4  # the answers are equal

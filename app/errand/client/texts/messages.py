@@ -3,7 +3,8 @@
 from errand.client.safe_text import escape_hidden_line
 from errand.protocol.blocks import MemoryRole, TextBlock
 from errand.protocol.conversations import Node
-from errand.text.translation import tr
+from errand.protocol.memory import MemoryItem
+from errand.text.translation import tr, trn
 
 
 def engine_message_text(node: Node) -> str:
@@ -14,6 +15,12 @@ def engine_message_text(node: Node) -> str:
 def speaker_text(role: MemoryRole, speaker: str) -> str:
     """Who said an entry of memory, to the person who reads it."""
     return tr("You") if role == "user" else " ".join(escape_hidden_line(speaker).split())
+
+
+def repetition_text(item: MemoryItem) -> str:
+    """Return how often memory has the text of an entry, and if a later one says something else; mostly empty."""
+    times = trn("{n} time", "{n} times", item.times) if item.times > 1 else ""
+    return " · ".join(filter(None, (times, tr("older statement") if item.newer else "")))
 
 
 def message_markdown(node: Node | None) -> str:

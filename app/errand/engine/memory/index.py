@@ -11,6 +11,7 @@ from errand.engine.memory.entries import MemoryEntry
 from errand.engine.memory.ranking.days import Period, stated_days
 from errand.engine.memory.ranking.traits import traits_of
 from errand.engine.memory.vectors.base import VectorFilter
+from errand.engine.memory.words.same_text import text_number
 from errand.engine.memory.words.spelling import TOKENIZER, count_words, indexed_text, with_endings
 from errand.engine.memory.words.vocabulary import Vocabulary
 from errand.protocol.blocks import MemoryRole
@@ -22,7 +23,7 @@ _IN_ONE_STATEMENT = 500
 _LOOSE = "loose"
 _REMOVED = "removed"
 # A file of another version is thrown away and made again.
-_VERSION = 3
+_VERSION = 5
 
 _OPEN = "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA secure_delete = ON;"
 _SCHEMA = f"""
@@ -30,7 +31,8 @@ BEGIN;
 CREATE TABLE entries (
     number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, conversation_id TEXT NOT NULL,
     position INTEGER NOT NULL, speaker TEXT NOT NULL, role TEXT NOT NULL, at REAL NOT NULL, folder TEXT NOT NULL,
-    words INTEGER NOT NULL, text TEXT NOT NULL, traits TEXT NOT NULL, vector TEXT NOT NULL DEFAULT 'wanted'
+    words INTEGER NOT NULL, text TEXT NOT NULL, traits TEXT NOT NULL, text_number INTEGER NOT NULL,
+    vector TEXT NOT NULL DEFAULT 'wanted'
 );
 CREATE TABLE stated_days (
     number INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, PRIMARY KEY (number, first, last)
@@ -38,6 +40,7 @@ CREATE TABLE stated_days (
 CREATE INDEX stated_days_by_time ON stated_days (first);
 CREATE UNIQUE INDEX entries_in_order ON entries (conversation_id, position);
 CREATE INDEX entries_by_time ON entries (at);
+CREATE INDEX entries_by_text ON entries (text_number, number);
 CREATE INDEX entries_by_vector ON entries (vector, number);
 CREATE VIRTUAL TABLE entry_words USING fts5(
     text, content='', tokenize='{TOKENIZER}'
@@ -50,9 +53,9 @@ INSERT INTO state VALUES ('identity', hex(randomblob(16)));
 PRAGMA user_version = {_VERSION};
 COMMIT;
 """
-_ENTRY = "number, id, conversation_id, speaker, role, at, text, folder, position, words"
+_ENTRY = "number, id, conversation_id, speaker, role, at, text, folder, position, words, text_number"
 _INDEXED = f"{_ENTRY}, vector = 'made'"
-_HEAD = "conversation_id, position, number, role, at, speaker, words"
+_HEAD = "conversation_id, position, number, role, at, speaker, words, text_number"
 _AT = """
     WITH wanted (c, p) AS (VALUES {places}) SELECT {columns} FROM wanted JOIN entries ON conversation_id = c
     AND position = p{also}
@@ -71,11 +74,12 @@ class IndexOutdated(Exception):
 
 @dataclass(frozen=True, slots=True)
 class IndexedEntry:
-    """An entry at its `position` in its conversation; `words` is how many it has."""
+    """An entry at its `position` in its conversation. Entries with equal texts have the same `text_number`."""
 
     entry: MemoryEntry
     position: int
     word_count: int
+    text_number: int = 0
     has_vector: bool = False
 
     @property
@@ -93,6 +97,7 @@ class EntryHead(NamedTuple):
     at: float
     speaker: str
     word_count: int
+    text_number: int = 0
 
 
 class WordIndex:
@@ -239,6 +244,20 @@ class WordIndex:
         """Return the highest number of an entry, which is about how many there are; 0 without any."""
         return int(self._number_from("SELECT coalesce(max(number), 0) FROM entries"))
 
+    def count_texts(self, texts: Collection[int], where: VectorFilter | None = None) -> dict[int, int]:
+        """Return how many entries that the filter lets through have each of these texts, by their numbers."""
+        condition, values = sql_condition(where)
+        also = f" AND {condition}" if condition else ""
+        return {
+            text: count
+            for part in _parts(texts)
+            for text, count in self.connection.execute(
+                f"SELECT text_number, count(*) FROM entries WHERE text_number IN ({_marks(part)}){also} "
+                "GROUP BY text_number",
+                (*part, *values),
+            )
+        }
+
     def next_number(self) -> int:
         """Return a number that no entry ever had."""
         return int(self._number_from("SELECT coalesce(max(seq), 0) + 1 FROM sqlite_sequence WHERE name = 'entries'"))
@@ -283,10 +302,11 @@ class WordIndex:
         self._drop_windows(before)
         start = before[0].position + 1 if before else 0
         added = [
-            IndexedEntry(entry, position, count_words(entry.text)) for position, entry in enumerate(entries, start)
+            IndexedEntry(entry, position, count_words(entry.text), text_number(entry))
+            for position, entry in enumerate(entries, start)
         ]
         self.connection.executemany(
-            f"INSERT INTO entries ({_ENTRY}, traits) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", map(_row, added)
+            f"INSERT INTO entries ({_ENTRY}, traits) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", map(_row, added)
         )
         self.connection.executemany(
             "INSERT INTO stated_days VALUES (?, ?, ?)", (row for entry in entries for row in _stated_days(entry))
@@ -384,18 +404,18 @@ def sql_condition(where: VectorFilter | None) -> tuple[str, list[str | float]]:
     return " AND ".join(conditions), values
 
 
-def _indexed(row: tuple[int, str, str, str, MemoryRole, float, str, str, int, int, int]) -> IndexedEntry:
-    number, key, conversation, speaker, role, at, text, folder, position, word_count, has_vector = row
+def _indexed(row: tuple[int, str, str, str, MemoryRole, float, str, str, int, int, int, int]) -> IndexedEntry:
+    number, key, conversation, speaker, role, at, text, folder, position, word_count, text_key, has_vector = row
     entry = MemoryEntry(number, key, conversation, speaker, role, datetime.fromtimestamp(at, UTC), text, folder)
-    return IndexedEntry(entry, position, word_count, bool(has_vector))
+    return IndexedEntry(entry, position, word_count, text_key, bool(has_vector))
 
 
-def _row(indexed: IndexedEntry) -> tuple[int, str, str, str, MemoryRole, float, str, str, int, int, str]:
+def _row(indexed: IndexedEntry) -> tuple[int, str, str, str, MemoryRole, float, str, str, int, int, int, str]:
     """Return the values of `_ENTRY`, and the traits."""
     entry = indexed.entry
     key = entry.number, entry.id, entry.conversation_id, entry.speaker, entry.role
-    at = entry.at.timestamp()
-    return *key, at, entry.text, entry.folder, indexed.position, indexed.word_count, traits_of(entry.text).encode()
+    details = entry.folder, indexed.position, indexed.word_count, indexed.text_number
+    return *key, entry.at.timestamp(), entry.text, *details, traits_of(entry.text).encode()
 
 
 def _stated_days(entry: MemoryEntry) -> Iterator[tuple[int, int, int]]:

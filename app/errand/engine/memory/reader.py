@@ -17,6 +17,7 @@ from errand.engine.memory.index import IndexedEntry, sql_condition
 from errand.engine.memory.index_thread import IndexThread, IndexUnavailable
 from errand.engine.memory.model_download import ModelDownload
 from errand.engine.memory.passages import start_of
+from errand.engine.memory.ranking.copies import newest_of_each
 from errand.engine.memory.ranking.question import Question, read_question
 from errand.engine.memory.recall.excerpts import excerpt, within
 from errand.engine.memory.recall.message import ParsedMessage, parse_message
@@ -82,10 +83,9 @@ class MemoryReader:
         question = read_question(params.text, _today())
         remark = self._why_words_alone()
         await self._note_if_missed(None)
-        outcome = await self._search.find(
-            question, params.limit + _SPARE, cancel, vector_filter(params.where, self._redact), by_meaning=not remark
-        )
-        hits = await self._hits(outcome, question, params.limit, skip)
+        where = vector_filter(params.where, self._redact)
+        outcome = await self._search.find(question, params.limit + _SPARE, cancel, where, by_meaning=not remark)
+        hits = await self._hits(outcome, question, params.limit, skip, where)
         remarks = (remark or outcome.remark, await self._progress())
         return MemorySearchResult(hits=hits, remark=" ".join(filter(None, remarks)))
 
@@ -113,7 +113,8 @@ class MemoryReader:
             async with asyncio.timeout(2 * _PATIENCE_S):
                 nearest = await self._nearest(parsed, cancel, where)
                 relevant = await self._index.read(partial(relevant_entries, parsed, nearest, where))
-                entries = await self._recalled(quoted_last(relevant), parsed, skip)
+                once = newest_of_each(quoted_last(relevant), lambda entry: entry.indexed)
+                entries = await self._recalled(once, parsed, skip)
         except TimeoutError:  # the index is being made compact, or the machine is very busy
             return ()
         return within(entries, budget)
@@ -181,9 +182,14 @@ class MemoryReader:
             self._download.miss()
 
     async def _hits(
-        self, outcome: SearchOutcome, question: Question, limit: int, skip: Callable[[MemoryItem], bool]
+        self,
+        outcome: SearchOutcome,
+        question: Question,
+        limit: int,
+        skip: Callable[[MemoryItem], bool],
+        where: VectorFilter | None,
     ) -> tuple[MemoryItem, ...]:
-        """Return the hits with the part of each text that fits the question best."""
+        """Return the hits with the part of each text that fits the question best, and how often it is there."""
 
         def show(entry: MemoryEntry) -> str:
             nearest = outcome.passages.get(entry.number, 0)
@@ -191,9 +197,19 @@ class MemoryReader:
                 entry.text, question.terms, _MAX_EXCERPT_LENGTH, start_of(entry.text, nearest) if nearest else 0
             )
 
-        scores = {candidate.entry.entry.number: candidate.score for candidate in outcome.candidates}
+        candidates = {candidate.entry.entry.number: candidate for candidate in outcome.candidates}
         items = await self._items([candidate.entry for candidate in outcome.candidates], limit, show, skip)
-        return tuple(msgspec.structs.replace(item, score=round(scores[item.number], 4)) for item in items)
+        texts = {text for item in items for text in candidates[item.number].all_texts}
+        counts = await self._index.read(lambda index: index.count_texts(texts, where)) if texts else {}
+        return tuple(
+            msgspec.structs.replace(
+                item,
+                score=round(candidates[item.number].score, 4),
+                times=max(1, sum(counts.get(text, 0) for text in candidates[item.number].all_texts)),
+                newer=candidates[item.number].newer,
+            )
+            for item in items
+        )
 
     async def _items(
         self,

@@ -10,6 +10,7 @@ from errand.engine.core.cancel import CancelSignal
 from errand.engine.memory.embedding import Embedder
 from errand.engine.memory.index import EntryHead, WordIndex
 from errand.engine.memory.index_thread import IndexThread
+from errand.engine.memory.ranking.copies import equal_once, stand_once, without_most_copies
 from errand.engine.memory.ranking.days import Period
 from errand.engine.memory.ranking.question import Question
 from errand.engine.memory.ranking.ranking import NOTHING_STATED, READ, Candidate, first_scores, rank
@@ -33,6 +34,8 @@ NEAREST = 200
 _CANDIDATES = 150
 # The turns around this many of the best hits are candidates too: they may hold the answer.
 _WITH_NEIGHBOURS = 30
+# They take the places of those that nearly equal others.
+_SPARE = 10
 # So many entries of the days that a question names are candidates, if these are few.
 _OF_NAMED_DAYS = 40
 _MAX_NAMED_DAYS = 10
@@ -161,16 +164,19 @@ def ranked(
 ) -> tuple[Candidate, ...]:
     heads = proposed(question, index, hits, nearness, where)
     stated = index.stated_days(head.number for head in heads) if question.days else NOTHING_STATED
-    best = rank(question, heads, hits, nearness, index.traits, max(READ, limit), stated=stated)[:limit]
+    best = equal_once(rank(question, heads, hits, nearness, index.traits, max(READ, limit), stated=stated), heads)
+    best = best[: limit + _SPARE]
     entries = {indexed.entry.number: indexed for indexed in index.entries(number for _, number, _ in best)}
-    return tuple(Candidate(entries[number], features, score) for score, number, features in best)
+    candidates = [Candidate(entries[number], features, score) for score, number, features in best]
+    return tuple(stand_once(question, candidates)[:limit])
 
 
 def proposed(
     question: Question, index: WordIndex, hits: WordHits, nearness: Nearness, where: VectorFilter | None = None
 ) -> list[EntryHead]:
     """Return the best hits of full text and vectors with the neighbours of the very best, and entries of named days."""
-    head_list = index.heads(_best(first_scores(hits, nearness), _CANDIDATES))
+    scores = first_scores(hits, nearness)
+    head_list = without_most_copies(question, index.heads(_best(scores, _CANDIDATES)), scores)
     best = {number for scores in (hits.own, nearness) for number in _best(scores, _WITH_NEIGHBOURS)}
     neighbours = index.neighbour_heads((head for head in head_list if head.number in best), where)
     return list({*head_list, *neighbours, *_of_named_days(question, index, where)})

@@ -77,3 +77,23 @@ async def test_hostile_queries_break_nothing(tmp_path: Path) -> None:
         for query in ('a" OR "b', LONG_TEXT, "NEAR(a b) *", "in:nothing x", "'; drop table nodes"):
             assert "found" in await found(engine, query)
             await remembered(engine)
+
+
+async def test_copies_stand_once_with_their_number_and_an_older_statement_says_so(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(answer=answer)) as engine:
+        await said(engine, "My phone plan costs $12.99 a month.")
+        for _ in range(3):
+            await said(engine, "There was nothing to commit in the phone plan.")
+        await said(engine, "My phone plan costs $14.99 a month.")
+        text = await found(engine, "how much is my phone plan a month")
+    heads = [block.split("\n")[0] for block in text.split("\n\n")[1:]]
+    bodies = [block.split("\n")[3] for block in text.split("\n\n")[1:]]
+    assert [body for body in bodies if "phone" in body] == [
+        "My phone plan costs $14.99 a month.",
+        "My phone plan costs $12.99 a month.",
+        "There was nothing to commit in the phone plan.",
+    ]
+    assert heads[1].endswith(", User, older than the statement 1 about the same:")
+    assert heads[bodies.index("There was nothing to commit in the phone plan.")].endswith(
+        ", User, 3 times, the last time then:"
+    )

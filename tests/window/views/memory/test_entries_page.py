@@ -130,6 +130,27 @@ async def test_a_search_shows_the_best_first_with_scores_and_says_when_only_word
     assert dialog.entries.search.hasFocus()
 
 
+async def test_of_equal_texts_a_search_shows_the_newest_and_says_how_many_there_are(
+    dialog: MemoryDialog, engine: StoreEngine
+) -> None:
+    await store(
+        engine, *["There is nothing to commit."] * 3, "The kettle costs 12 € today.", "The kettle costs 14 € today."
+    )
+    await opened(dialog, 5)
+    await search(dialog, "nothing to commit, what costs the kettle")
+    await until(lambda: len(dialog.entries.list.lines) == 3)
+    hints = {line: str(dialog.entries.list.model().index(row, 0).data(HINT)) for row, line in enumerate(lines(dialog))}
+    assert "3 times" in hints["There is nothing to commit."]
+    assert "older statement" in hints["The kettle costs 12 € today."]
+    assert lines(dialog).index("The kettle costs 14 € today.") < lines(dialog).index("The kettle costs 12 € today.")
+    dialog.entries.list.select(lines(dialog).index("There is nothing to commit."))
+    await until(lambda: has(dialog, " · message · 3 times"))
+
+
+def lines(dialog: MemoryDialog) -> tuple[str, ...]:
+    return dialog.entries.list.lines
+
+
 async def test_until_a_search_has_ended_the_entries_before_have_no_score(
     dialog: MemoryDialog, engine: StoreEngine
 ) -> None:

@@ -20,6 +20,7 @@ from errand.client.errors import CallError, ConnectionLost
 from errand.client.number_format import file_size
 from errand.client.texts.embedding_model import percent_done
 from errand.client.texts.forgetting import being_removed
+from errand.client.texts.messages import repetition_text
 from errand.protocol.blocks import MemoryRole
 from errand.protocol.memory import (
     MEMORY_GET,
@@ -204,7 +205,8 @@ def _head(item: MemoryItem, output: CommandOutput) -> str:
     style = output.style
     title = escape_hidden_line(item.conversation_title) or tr("untitled")
     score = f" · {item.score:.2f}" if item.score else ""
-    details = f"{item.at.astimezone():%d %b %Y %H:%M} · {title} · {short_id(item.node_id)}{score}"
+    repeated = f" · {text}" if (text := repetition_text(item)) else ""
+    details = f"{item.at.astimezone():%d %b %Y %H:%M} · {title} · {short_id(item.node_id)}{score}{repeated}"
     return f"{style.bold(str(item.number))}  {escape_hidden_line(item.speaker)}  {style.dim(details)}"
 
 

@@ -75,9 +75,20 @@ READ = 60
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
+    """`texts` are the numbers of the texts that it stands for, with its own, if there are several.
+
+    `newer` is the number of an entry that says something else about the same thing, later.
+    """
+
     entry: IndexedEntry
     features: Features
     score: float
+    texts: tuple[int, ...] = ()
+    newer: int = 0
+
+    @property
+    def all_texts(self) -> tuple[int, ...]:
+        return self.texts or (self.entry.text_number,)
 
 
 class Ranked(NamedTuple):

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Literal
 
 from errand.engine.memory.index import WordIndex, sql_condition
@@ -13,12 +14,16 @@ from errand.engine.memory.words.terms import in_compounds, misspelt, queries_of
 # Of a question, the words that the fewest entries have: common ones only blur the order.
 _RAREST_WORDS = 8
 _MAX_HITS = 300
+# Fewer different scores among these are those of copies, which leave no room for others.
+_MIN_DIFFERENT = 30
+_MAX_HITS_WITH_COPIES = 3_000
+_MAX_COPIES = 5
 # A word of so few entries may be one that the filter lets none of through.
 _HARDLY_ANY = 5
 # Words that no entry has cost most.
 _MAX_FORGIVEN = 3
 _BEST = """
-    SELECT rowid, -bm25({table}) AS score FROM {table} WHERE {table} MATCH ?{also} ORDER BY bm25({table}) LIMIT ?
+    SELECT rowid, bm25({table}) AS score FROM {table} WHERE {table} MATCH ?{also} ORDER BY score LIMIT ?
 """
 # Looks at the entry of each hit. The plus keeps SQLite from asking the full-text index once for each entry, which takes
 # time with the square of their number; a list of all entries that pass (`+rowid IN …`) costs five times as much.
@@ -103,5 +108,19 @@ def _best(
 ) -> dict[int, float]:
     condition, values = sql_condition(where)
     query = _BEST.format(table=table, also=_AMONG.format(table=table, condition=condition) if condition else "")
-    rows = index.connection.execute(query, (match, *values, _MAX_HITS))
-    return {int(number): float(score) for number, score in rows}
+    rows: list[tuple[int, float]] = index.connection.execute(query, (match, *values, _MAX_HITS)).fetchall()
+    if len(rows) == _MAX_HITS and len({score for _, score in rows}) < _MIN_DIFFERENT:
+        more = index.connection.execute(query, (match, *values, _MAX_HITS_WITH_COPIES))
+        rows = _without_most_copies(more)
+    return {number: -score for number, score in rows}
+
+
+def _without_most_copies(rows: Iterable[tuple[int, float]]) -> list[tuple[int, float]]:
+    """Return the newest of the hits with equal scores, which equal texts have, best first."""
+    by_score: dict[float, list[int]] = {}
+    for number, score in rows:
+        by_score.setdefault(score, []).append(number)
+    hits = (
+        (number, score) for score, numbers in by_score.items() for number in sorted(numbers, reverse=True)[:_MAX_COPIES]
+    )
+    return list(islice(hits, _MAX_HITS))

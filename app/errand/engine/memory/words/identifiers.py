@@ -14,7 +14,7 @@ from errand.engine.memory.words.stop_words import ENGLISH, stop_words
 _MAX_IDENTIFIERS = 12
 _MAX_LENGTH = 200
 _MAX_TEXT_LENGTH = 2_000
-# A hash is found by its beginning, as Git shortens it, and a short one in the units.
+# A hash is found by its beginning, as Git shortens it, and a short one in the whole one.
 _MIN_HASH_LENGTH = 7
 _MAX_SHORT_HASH = 12
 _PHONE_DIGITS = 8
@@ -121,7 +121,7 @@ def _amount(match: re.Match[str]) -> Identifier | None:
 
 
 def _parsed_amount(text: str) -> tuple[str, str]:
-    """Return the digits of the units and of the cents; without cents if they are zero."""
+    """Return the digits of the amount and of its cents; without cents if they are zero."""
     text = re.sub(r"['’\s\u00a0\u202f]", "", text)
     match = re.fullmatch(r"(\d+|\d{1,3}(?:[.,]\d{3})+)(?:[.,](\d{2}|\d))?", text)
     if match is None:

@@ -1,5 +1,6 @@
 """The tool `search_memory`: finds what was said and done before, in all conversations."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Literal
 
@@ -100,7 +101,8 @@ class SearchMemory:
         remark = f" ({result.remark})" if result.remark else ""
         if not result.hits:
             return text_result(f"Nothing was found. Try other words, or fewer conditions.{remark}", "nothing found")
-        text = "\n\n".join(_hit_text(number, hit) for number, hit in enumerate(result.hits, 1))
+        positions = {hit.number: position for position, hit in enumerate(result.hits, 1)}
+        text = "\n\n".join(_hit_text(positions, hit) for hit in result.hits)
         count = f"{len(result.hits)} {'hit' if len(result.hits) == 1 else 'hits'}"
         details: JsonObject = {
             "hits": [{"conversation_id": hit.conversation_id, "node_id": hit.node_id} for hit in result.hits]
@@ -120,8 +122,11 @@ def _day(text: str) -> datetime | None:
         raise ToolError(f"{text[:40]!r} is no day. Write it like 2026-11-02.") from error
 
 
-def _hit_text(number: int, hit: MemoryItem) -> str:
+def _hit_text(positions: Mapping[int, int], hit: MemoryItem) -> str:
     title = " ".join(hit.conversation_title.split())[:_MAX_TITLE_LENGTH] or "without a title"
     cut = f"\n(the beginning of {hit.length:,} characters)" if hit.length > len(hit.text) else ""
     quoted = in_tags(f"(conversation) {title}\n{hit.text}{cut}", "found")
-    return f"{number}. {hit.at.astimezone():%Y-%m-%d %H:%M}, {hit.speaker}:\n{quoted}"
+    times = f", {hit.times} times, the last time then" if hit.times > 1 else ""
+    newer = f" {positions[hit.newer]}" if hit.newer in positions else ""
+    older = f", older than the statement{newer} about the same" if hit.newer else ""
+    return f"{positions[hit.number]}. {hit.at.astimezone():%Y-%m-%d %H:%M}, {hit.speaker}{times}{older}:\n{quoted}"

@@ -5,7 +5,7 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QListView
 
 from errand.client.number_format import day_text
-from errand.client.texts.messages import speaker_text
+from errand.client.texts.messages import repetition_text, speaker_text
 from errand.protocol.memory import MemoryItem
 from errand.text.translation import decimal, tr
 from errand.window.stores.memory import MemoryEntryStore
@@ -67,9 +67,9 @@ class EntryModel(QAbstractListModel):
     def _hint(self, item: MemoryItem) -> str:
         local = item.at.astimezone()
         day = day_text(local)
-        return (
-            f"{decimal(f'{item.score:.2f}')} · {day}" if item.score else day
-        )  # the list before has none, while a search is under way
+        # The list before has no score, while a search is under way.
+        score = decimal(f"{item.score:.2f}") if item.score else ""
+        return " · ".join(filter(None, (repetition_text(item), score, day)))
 
     def _on_reset(self) -> None:
         self.beginResetModel()

@@ -1,12 +1,13 @@
 """One entry of memory in full, and what can be done with it: go to its source, pin it as a fact, forget it."""
 
+import msgspec
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent, QTextOption
 from PySide6.QtWidgets import QPlainTextEdit, QWidget
 
 from errand.client.number_format import moment_text
 from errand.client.safe_text import plain
-from errand.client.texts.messages import speaker_text
+from errand.client.texts.messages import repetition_text, speaker_text
 from errand.protocol.memory import MemoryItem, MemoryPreviewForgetResult
 from errand.text.translation import tr, uncapitalised
 from errand.window.stores.facts import FactStore
@@ -87,9 +88,12 @@ class EntryView(QWidget):
         self.show_whole(item)
 
     def show_whole(self, item: MemoryItem) -> None:
+        if self._item is not None and self._item.number == item.number:  # alone, it does not know of the others
+            item = msgspec.structs.replace(item, times=self._item.times, newer=self._item.newer)
         self._item = item
         kind = uncapitalised(KINDS[item.role][0])
-        self._who.setText(f"{speaker_text(item.role, item.speaker)} · {kind}")
+        parts = (speaker_text(item.role, item.speaker), kind, repetition_text(item))
+        self._who.setText(" · ".join(filter(None, parts)))
         self._origin.set_text(origin_line(moment_text(item.at), item))
         self._folder.set_text(plain(item.folder))
         self._folder.setVisible(bool(item.folder))
