@@ -146,7 +146,7 @@ def table(cases: Sequence[Case]) -> Iterator[str]:
 def fitted(cases: Sequence[Case]) -> Features:
     """The weights under which what answers a question is most likely to be drawn first, held small.
 
-    That of identifiers is no matter of degree: it stays.
+    Those of identifiers and of futile tasks are no matter of degree: they stay.
     """
     signs = [-1.0 if weight < 0 else 1.0 for weight in WEIGHTS]
     samples = [sample for case in cases if (sample := _sample(case)) and any(is_gold for _, is_gold in sample)]
@@ -159,7 +159,9 @@ def fitted(cases: Sequence[Case]) -> Features:
         rate = _RATE * 20 / max(20, step)
         moved = (weight - 10 * rate * part for weight, part in zip(weights, slope, strict=True))
         weights = [sign * max(0.0, sign * weight) for sign, weight in zip(signs, moved, strict=True)]
-    return Features(*(round(weight / weights[0], 2) for weight in weights))._replace(exact=WEIGHTS.exact)
+    return Features(*(round(weight / weights[0], 2) for weight in weights))._replace(
+        futile=WEIGHTS.futile, exact=WEIGHTS.exact
+    )
 
 
 def _sample(case: Case) -> list[tuple[tuple[float, ...], bool]]:

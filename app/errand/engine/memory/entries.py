@@ -31,6 +31,7 @@ class MemoryEntry:
     at: datetime
     text: str
     folder: str = ""
+    task_id: str = ""
 
 
 def entry_of(
@@ -53,6 +54,7 @@ def entry_of(
         node.created_at,
         _shortened(clean),
         redact(folder),
+        node.task_id or "",
     )
 
 

@@ -23,7 +23,7 @@ _IN_ONE_STATEMENT = 500
 _LOOSE = "loose"
 _REMOVED = "removed"
 # A file of another version is thrown away and made again.
-_VERSION = 5
+_VERSION = 6
 
 _OPEN = "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA secure_delete = ON;"
 _SCHEMA = f"""
@@ -32,11 +32,13 @@ CREATE TABLE entries (
     number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, conversation_id TEXT NOT NULL,
     position INTEGER NOT NULL, speaker TEXT NOT NULL, role TEXT NOT NULL, at REAL NOT NULL, folder TEXT NOT NULL,
     words INTEGER NOT NULL, text TEXT NOT NULL, traits TEXT NOT NULL, text_number INTEGER NOT NULL,
+    task_id TEXT NOT NULL,
     vector TEXT NOT NULL DEFAULT 'wanted'
 );
 CREATE TABLE stated_days (
     number INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, PRIMARY KEY (number, first, last)
 ) WITHOUT ROWID;
+CREATE TABLE futile_tasks (task_id TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE INDEX stated_days_by_time ON stated_days (first);
 CREATE UNIQUE INDEX entries_in_order ON entries (conversation_id, position);
 CREATE INDEX entries_by_time ON entries (at);
@@ -55,7 +57,10 @@ COMMIT;
 """
 _ENTRY = "number, id, conversation_id, speaker, role, at, text, folder, position, words, text_number"
 _INDEXED = f"{_ENTRY}, vector = 'made'"
-_HEAD = "conversation_id, position, number, role, at, speaker, words, text_number"
+_HEAD = (
+    "conversation_id, position, number, role, at, speaker, words, text_number, "
+    "role IN ('agent', 'tool') AND task_id IN futile_tasks"
+)
 _AT = """
     WITH wanted (c, p) AS (VALUES {places}) SELECT {columns} FROM wanted JOIN entries ON conversation_id = c
     AND position = p{also}
@@ -88,7 +93,10 @@ class IndexedEntry:
 
 
 class EntryHead(NamedTuple):
-    """An entry without its text, in the order of conversations; `at` is in seconds since 1970."""
+    """An entry without its text, in the order of conversations; `at` is in seconds since 1970.
+
+    `is_futile`: an agent or a tool said it in a task that came to nothing.
+    """
 
     conversation_id: str
     position: int
@@ -98,6 +106,7 @@ class EntryHead(NamedTuple):
     speaker: str
     word_count: int
     text_number: int = 0
+    is_futile: bool = False
 
 
 class WordIndex:
@@ -306,7 +315,8 @@ class WordIndex:
             for position, entry in enumerate(entries, start)
         ]
         self.connection.executemany(
-            f"INSERT INTO entries ({_ENTRY}, traits) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", map(_row, added)
+            f"INSERT INTO entries ({_ENTRY}, traits, task_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            map(_row, added),
         )
         self.connection.executemany(
             "INSERT INTO stated_days VALUES (?, ?, ?)", (row for entry in entries for row in _stated_days(entry))
@@ -410,12 +420,12 @@ def _indexed(row: tuple[int, str, str, str, MemoryRole, float, str, str, int, in
     return IndexedEntry(entry, position, word_count, text_key, bool(has_vector))
 
 
-def _row(indexed: IndexedEntry) -> tuple[int, str, str, str, MemoryRole, float, str, str, int, int, int, str]:
-    """Return the values of `_ENTRY`, and the traits."""
+def _row(indexed: IndexedEntry) -> tuple[int, str, str, str, MemoryRole, float, str, str, int, int, int, str, str]:
+    """Return the values of `_ENTRY`, the traits, and the task."""
     entry = indexed.entry
     key = entry.number, entry.id, entry.conversation_id, entry.speaker, entry.role
     details = entry.folder, indexed.position, indexed.word_count, indexed.text_number
-    return *key, entry.at.timestamp(), entry.text, *details, traits_of(entry.text).encode()
+    return *key, entry.at.timestamp(), entry.text, *details, traits_of(entry.text).encode(), entry.task_id
 
 
 def _stated_days(entry: MemoryEntry) -> Iterator[tuple[int, int, int]]:

@@ -10,6 +10,7 @@ from typing import ClassVar
 
 from errand.engine.core.errors import EngineError
 from errand.engine.memory.entries import entry_of
+from errand.engine.memory.futile_tasks import FutileTasks
 from errand.engine.memory.index import WordIndex
 from errand.engine.memory.index_thread import IndexThread, IndexUnavailable
 from errand.engine.storage.database import Database
@@ -59,6 +60,7 @@ class Indexer:
         self._remembers = remembers
         self._redact = redact
         self._is_busy = is_busy
+        self._futile_tasks = FutileTasks(database, index)
         # The nodes up to here were looked at; `_reached` is the highest that this ever was.
         self._position = self._reached = 0
         self._generation = -1
@@ -76,9 +78,9 @@ class Indexer:
         self._turn = asyncio.Lock()
 
     async def to_index(self) -> int:
-        """Return how many nodes and deleted or changed conversations are not indexed yet."""
+        """Return how many nodes, deleted or changed conversations and ended tasks are not indexed yet."""
         # Counted before the nodes: while these are, a change may be followed by going back to its first node.
-        finished, others = len(self._finished), len(self._deleted) + len(self._changed)
+        finished, others = len(self._finished), len(self._deleted) + len(self._changed) + self._futile_tasks.waiting
         ahead = await self._database.nodes.count_after(0 if self._begins_anew else self._position)
         return max(ahead, finished) + others
 
@@ -101,7 +103,7 @@ class Indexer:
             ):
                 return
             self._changed[conversation.id] = conversation
-        else:
+        elif not self._futile_tasks.follow(event):
             return
         self._wake.set()
 
@@ -164,7 +166,8 @@ class Indexer:
 
     @property
     def _has_waiting(self) -> bool:
-        return bool(self._finished or self._deleted or self._changed or self._begins_anew)
+        others = self._begins_anew or self._futile_tasks.waiting > 0
+        return bool(self._finished or self._deleted or self._changed or others)
 
     @property
     def _begins_anew(self) -> bool:
@@ -193,6 +196,7 @@ class Indexer:
         for node_id in looked_at:
             del self._finished[node_id]
         self._position, self._reached = position, max(self._reached, position)
+        await self._futile_tasks.settle()
         return has_more or len(finished) == _AT_ONCE or len(passed) > _NODES or len(self._changed) > _NODES
 
     async def _follow_changes(self) -> None:
@@ -276,6 +280,7 @@ class Indexer:
                 folders[conversation.id] = conversation.workspace
                 names |= await self._names(conversation)
         nodes = [numbered.node for numbered in finished if numbered.node.conversation_id in folders]
+        self._futile_tasks.look_at({node.task_id for node in nodes if node.task_id})
         mark = later[-1] if later and not self._streaming and not self._held else None
         if nodes or mark is not None:
             added = await self._index.run(partial(self._write, self._generation, nodes, folders, names, mark))

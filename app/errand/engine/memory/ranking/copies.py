@@ -82,7 +82,8 @@ def equal_once(ranked: Sequence[Ranked], heads: Iterable[EntryHead]) -> list[Ran
             best[text] = candidate
             continue
         is_newer = (head.at, head.number) > (by_number[first.number].at, first.number)
-        if is_newer and head.word_count >= _MIN_WORDS and candidate.features.day >= first.features.day:
+        is_as_good = candidate.features.day >= first.features.day and candidate.features.futile <= first.features.futile
+        if is_newer and head.word_count >= _MIN_WORDS and is_as_good:
             best[text] = first._replace(number=candidate.number)
     return list(best.values())
 
@@ -99,9 +100,10 @@ def stand_once(question: Question, candidates: Sequence[Candidate]) -> list[Cand
         its_chunks = _chunks(candidate.entry)
         position = len(different)
         for earlier, other_chunks in enumerate(chunks):
-            if not _share(its_chunks, other_chunks, _MAY_BE_NEAR):
-                continue
             other = different[earlier]
+            is_futile_alike = candidate.features.futile == other.features.futile
+            if not (is_futile_alike and _share(its_chunks, other_chunks, _MAY_BE_NEAR)):
+                continue
             differing = _difference(_words(candidate.entry), _words(other.entry))
             if differing is None or not differing.isdisjoint(question.terms):  # the question tells which it means
                 continue

@@ -43,6 +43,8 @@ class Features(NamedTuple):
 
     Half of that if the question is not about who asks, and nothing if it asks for what the agent said.
     """
+    futile: float
+    """An agent or a tool said it in a task that failed, that did not do its work, or whose changes were undone."""
     exact: float
     """It has rare identifiers of the question: error numbers, file names, amounts."""
 
@@ -58,6 +60,7 @@ WEIGHTS = Features(
     form=0.5,
     speaker=0.5,
     page=-0.6,
+    futile=-6.0,  # less than all others together, but for identifiers
     exact=12.0,  # more than all others together
 )
 _FADE = 0.8
@@ -162,6 +165,7 @@ def _unread(
         unknown,
         [speakers[head.role, head.speaker] for head in heads],
         [page_share * min(1.0, head.word_count / _PAGE_WORDS) * (head.role == "agent") for head in heads],
+        [float(head.is_futile) for head in heads],
         [hits.exact.get(head.number, 0.0) for head in heads],
     )
     return list(map(Features._make, zip(*columns, strict=True)))
