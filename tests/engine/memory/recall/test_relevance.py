@@ -118,3 +118,17 @@ def test_what_tools_put_out_stands_last(index: WordIndex) -> None:
 def test_nothing_of_conversations_that_are_left_out_counts(index: WordIndex) -> None:
     add(index, "own", ("user", "kTideBlue must stay"), ("agent", "As you wish"))
     assert given(index, "what about kTideBlue?", where=VectorFilter(not_conversations=("own",))) == []
+
+
+@pytest.mark.parametrize(
+    ("message", "text"),
+    [
+        ("潮汐表在哪里?", "我把潮汐表放在厨房的抽屉里了。"),
+        ("Brandstaetter Schluessel", "Herr Brandstätter hat den Schlüssel."),
+        ("roundHalfEven fences", "The fence is paid by round_half_even."),
+    ],
+)
+def test_words_are_shared_in_any_script_and_spelling(index: WordIndex, message: str, text: str) -> None:
+    (number,) = add(index, "c", ("user", text))
+    add(index, "d", ("user", "明天下午去医院看牙。"), ("agent", "Der Maler kommt morgen."))
+    assert [entry for entry, _ in given(index, message)] == [number]

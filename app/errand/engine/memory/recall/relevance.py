@@ -14,6 +14,7 @@ from errand.engine.memory.recall.message import ParsedMessage
 from errand.engine.memory.recall.orders import is_bare_order
 from errand.engine.memory.recall.shared_words import SharedWords, shared_words
 from errand.engine.memory.vectors.base import VectorFilter, VectorHit
+from errand.engine.memory.words.spelling import count_words
 from errand.protocol.blocks import RecallReason
 
 # Weights of cosines (of the message, of its best sentence, of the best turn beside the entry), of the crowd and of
@@ -161,7 +162,8 @@ def _evidence_of_words(
 
 
 def _has_most_of(terms: Sequence[str], words: SharedWords) -> bool:
-    return len(terms) <= _FEW_WORDS and len(words.weights) >= max(2, len(terms) / 2)
+    count = sum(map(count_words, terms))
+    return count <= _FEW_WORDS and len(words.weights) >= max(2, count / 2)
 
 
 def _reason(item: _Evidence) -> RecallReason:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from errand.engine.memory.index import WordIndex, sql_condition
 from errand.engine.memory.recall.message import ParsedMessage
 from errand.engine.memory.vectors.base import VectorFilter
+from errand.engine.memory.words.stop_words import ENGLISH
+from errand.engine.memory.words.terms import queries_of, quoted
 
 # A word that more entries have says nothing of one.
 _MAX_ENTRIES = 50
@@ -35,22 +37,21 @@ def shared_words(message: ParsedMessage, index: WordIndex, where: VectorFilter |
     """Return, by number, what entries share with the message. The weight of a word is the logarithm of its rarity."""
     total = index.last_number()
     shared: dict[int, SharedWords] = {}
-    for term in message.terms:
-        numbers = _entries_with(term, index, where, _MAX_ENTRIES + 1)
+    for term, queries in queries_of(message.terms, message.parts[0], ENGLISH, index.vocabulary):
+        numbers = _entries_with(" OR ".join(queries), index, where, _MAX_ENTRIES + 1)
         if 0 < len(numbers) <= _MAX_ENTRIES:
             for number in numbers:
                 weight = math.log((total + 1) / len(numbers))
                 shared.setdefault(number, SharedWords()).weights[term] = weight
     for identifier in message.identifiers:
-        numbers = _entries_with(identifier, index, where, _MAX_RARE + 1)
+        numbers = _entries_with(quoted(identifier), index, where, _MAX_RARE + 1)
         if len(numbers) <= _MAX_RARE:
             for number in numbers:
                 shared.setdefault(number, SharedWords()).identifiers.append(identifier)
     return shared
 
 
-def _entries_with(word: str, index: WordIndex, where: VectorFilter | None, limit: int) -> list[int]:
+def _entries_with(match: str, index: WordIndex, where: VectorFilter | None, limit: int) -> list[int]:
     condition, values = sql_condition(where)
     query = _HITS.format(also=_AMONG.format(condition=condition) if condition else "")
-    quoted = '"' + word.replace('"', " ") + '"'
-    return [int(row[0]) for row in index.connection.execute(query, (quoted, *values, limit))]
+    return [int(row[0]) for row in index.connection.execute(query, (match, *values, limit))]

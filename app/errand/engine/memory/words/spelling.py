@@ -122,8 +122,9 @@ def reversed_word(word: str) -> str:
 
 def count_words(text: str) -> int:
     """Return the number of words; two signs of a script without spaces are about one."""
-    count = len(_WORD.findall(text))
-    return count if text.isascii() else count + sum(len(run) // 2 for run in _RUN.findall(text))
+    if text.isascii():
+        return len(_WORD.findall(text))
+    return len(_WORD.findall(_RUN.sub(" ", text))) + sum((len(run) + 1) // 2 for run in _RUN.findall(text))
 
 
 def _long_words(text: str) -> Iterator[str]:
