@@ -226,10 +226,23 @@ class RecalledEntry(Wire, frozen=True, kw_only=True, omit_defaults=True):
     words: tuple[str, ...] = ()
 
 
-class RecallBlock(Wire, frozen=True, kw_only=True, tag="recall"):
-    """The entries of memory for the message above it, best first. The agent reads them with that message."""
+class WithheldEntries(Wire, frozen=True, kw_only=True):
+    """So many entries of conversations in another folder would have been recalled; the person was not asked yet."""
+
+    folder: str
+    count: int
+
+
+class RecallBlock(Wire, frozen=True, kw_only=True, omit_defaults=True, tag="recall"):
+    """The entries of memory for the message above it, best first. The agent reads them with that message.
+
+    `withheld` are entries of other folders, about which the person may decide with `memory/share`; `folder` is the one
+    of this conversation.
+    """
 
     entries: tuple[RecalledEntry, ...]
+    withheld: tuple[WithheldEntries, ...] = ()
+    folder: str = ""
 
 
 class EnvironmentBlock(Wire, frozen=True, kw_only=True, omit_defaults=True, tag="environment"):

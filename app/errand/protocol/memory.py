@@ -13,6 +13,10 @@ MemoryAction = Literal[
     "forgotten", "pruned", "rebuilt", "pinned", "edited", "unpinned", "proposed", "accepted", "declined"
 ]
 
+# Between two folders, between all, or not at all.
+ShareChoice = Literal["share", "share_all", "apart"]
+ShareMode = Literal["ask", "share", "apart"]
+
 # Characters of one fact.
 MAX_FACT_LENGTH: Final = 500
 
@@ -254,6 +258,43 @@ class MemoryWarmUpParams(Wire, frozen=True, kw_only=True):
     """Answered at once; the model loads in the background, and rests a minute after its last use."""
 
 
+class SharedFolders(Wire, frozen=True, kw_only=True):
+    """Two folders. With `shares`, agents in each are given what was said in the other."""
+
+    first: str
+    second: str
+    shares: bool
+
+
+class MemoryFoldersParams(Wire, frozen=True, kw_only=True):
+    pass
+
+
+class MemoryFoldersResult(Wire, frozen=True, kw_only=True):
+    """What was decided about two folders; `mode` is the setting `other_folders`, which holds for all others."""
+
+    mode: ShareMode
+    pairs: tuple[SharedFolders, ...]
+
+
+class MemoryShareParams(Wire, frozen=True, kw_only=True):
+    """Decide whether two folders share what memory has of them. `share_all` is about all folders.
+
+    The folders are absolute paths; empty with `share_all`.
+    """
+
+    choice: ShareChoice
+    folder: str = ""
+    other: str = ""
+
+
+class MemoryGiveParams(Wire, frozen=True, kw_only=True):
+    """Never give agents what a node says unasked again; with `again`, give it as before. Searches still find it."""
+
+    node_id: str
+    again: bool = False
+
+
 class Fact(Wire, frozen=True, kw_only=True, omit_defaults=True):
     """A sentence that agents are told at the start of every task: `always`, about the person (`me`), or in a `folder`.
 
@@ -356,6 +397,14 @@ MEMORY_PIN = Method(
 
 MEMORY_UNPIN = Method("memory/unpin", MemoryUnpinParams, EmptyResult, True, "Remove or decline a fact.")
 
+MEMORY_FOLDERS = Method(
+    "memory/folders", MemoryFoldersParams, MemoryFoldersResult, False, "List which folders share memory."
+)
+
+MEMORY_SHARE = Method("memory/share", MemoryShareParams, EmptyResult, True, "Share memory between folders, or not.")
+
+MEMORY_GIVE = Method("memory/give", MemoryGiveParams, EmptyResult, True, "Give agents an entry never again, or again.")
+
 METHODS = (
     MEMORY_SEARCH,
     MEMORY_LIST,
@@ -371,4 +420,7 @@ METHODS = (
     MEMORY_FACTS,
     MEMORY_PIN,
     MEMORY_UNPIN,
+    MEMORY_FOLDERS,
+    MEMORY_SHARE,
+    MEMORY_GIVE,
 )

@@ -50,15 +50,26 @@ class McpServer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     client_issuer: str = ""
 
 
+class FolderPair(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Two folders, and whether memory of the one is given to agents in the other."""
+
+    first: str
+    second: str
+    shares: bool
+
+
 class SettingValues(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """All settings with their defaults. `model_servers`, `mcp_servers` and `chosen_models` have separate wire methods.
+    """All settings with their defaults. Those without a title have separate wire methods.
 
     `chosen_models` has the names of the models to offer, for each provider of which a person chose some.
+    `not_given_again` has the ids of nodes that agents are not given from memory any more.
     """
 
     model_servers: tuple[ModelServer, ...] = ()
     mcp_servers: tuple[McpServer, ...] = ()
     chosen_models: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict[str, tuple[str, ...]])
+    folder_pairs: tuple[FolderPair, ...] = ()
+    not_given_again: tuple[str, ...] = ()
     default_model: Annotated[
         str, _setting("Default model", "Model id, provider/model. Empty: the first model found.")
     ] = ""
@@ -260,6 +271,14 @@ class SettingValues(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             "Tokens of earlier conversations that an agent may be given with a message. 0 for none.",
         ),
     ] = 1_500
+    other_folders: Annotated[
+        Literal["ask", "share", "apart"],
+        _setting(
+            "Memory of other folders",
+            "Whether agents are given what was said in conversations of other folders: ask once for each two folders, "
+            "share all, or keep all apart. `errand memory folders` lists what you decided.",
+        ),
+    ] = "ask"
     not_remembered_folders: Annotated[
         str,
         _setting(

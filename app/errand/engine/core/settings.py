@@ -12,7 +12,7 @@ from errand.engine.core.addresses import check_address
 from errand.engine.core.errors import ConfigurationError, InvalidParams
 from errand.engine.core.outgoing import UnusableRoute, tls_context
 from errand.engine.core.setting_lists import folders_of, parse_own_models, writable_folders_of
-from errand.engine.core.setting_values import McpServer, ModelServer, SettingValues
+from errand.engine.core.setting_values import FolderPair, McpServer, ModelServer, SettingValues
 from errand.protocol.base import JsonObject, JsonValue
 from errand.protocol.settings import Setting
 from errand.system.regular_file import atomic_writer, read_regular
@@ -35,7 +35,7 @@ _EVERYDAY = frozenset(
 )
 _MAX_FILE_BYTES = 1_000_000
 _Kind = Literal["string", "integer", "number", "boolean", "null"]
-_SEPARATE = ("model_servers", "mcp_servers", "chosen_models")
+_SEPARATE = ("model_servers", "mcp_servers", "chosen_models", "folder_pairs", "not_given_again")
 _ADDRESSES = ("default_api_base", "model_hub", "llama_cpp_downloads", "proxy_url", "vector_server")
 _KINDS: dict[object, _Kind] = {str: "string", int: "integer", float: "number", bool: "boolean"}
 
@@ -96,6 +96,12 @@ class Settings:
 
     def set_chosen_models(self, chosen: dict[str, tuple[str, ...]]) -> None:
         self._store(msgspec.structs.replace(self.values, chosen_models=chosen))
+
+    def set_folder_pairs(self, pairs: tuple[FolderPair, ...]) -> None:
+        self._store(msgspec.structs.replace(self.values, folder_pairs=pairs))
+
+    def set_not_given_again(self, node_ids: tuple[str, ...]) -> None:
+        self._store(msgspec.structs.replace(self.values, not_given_again=node_ids))
 
     def set_mcp_servers(self, servers: tuple[McpServer, ...]) -> None:
         self._store(msgspec.structs.replace(self.values, mcp_servers=servers))

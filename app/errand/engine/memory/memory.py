@@ -24,6 +24,7 @@ from errand.engine.memory.model_download import ModelDownload, ModelState, hub_s
 from errand.engine.memory.model_package import pip_indexes
 from errand.engine.memory.passages import VECTORS_OF
 from errand.engine.memory.reader import MemoryReader
+from errand.engine.memory.recall.folders import FolderSharing
 from errand.engine.memory.rules import MemoryRules
 from errand.engine.memory.search import MemorySearch, Semantics
 from errand.engine.memory.vector_filler import VectorFiller
@@ -39,6 +40,8 @@ from errand.system.paths import Paths
 
 _RESTART_S = 60.0
 _PRUNE_EVERY_S = 3_600.0
+# Entries that are not given again; of more, the oldest are given as before.
+_MAX_NOT_GIVEN = 5_000
 _REMOVAL_WAIT_S = 5.0
 
 
@@ -65,6 +68,7 @@ class Memory:
         self._vectors = semantics.vectors
         self._problem = problem
         self._rules = rules = MemoryRules(settings)
+        self.sharing = FolderSharing(settings)
         self._index = index = IndexThread(paths.memory / "memory.db")
         self._indexer = Indexer(database, index, rules.remembers, redact, lambda: self.is_busy())
         self._filler = VectorFiller(index, semantics, self._has_model, lambda: self.is_busy())
@@ -72,7 +76,7 @@ class Memory:
         self._indexer.on_removed = self._filler.remove
         search = MemorySearch(index, semantics, self._filler)
         self.reader = MemoryReader(
-            index, search, download, database.conversations, rules, settings, redact, self._progress
+            index, search, download, database.conversations, rules, settings, redact, self._progress, self.sharing
         )
         self._background: Background | None = None
         self._warming: asyncio.Task[None] | None = None
@@ -124,6 +128,11 @@ class Memory:
         """Never offer the model again; it can still be downloaded."""
         self._settings.set("offer_embedding_model", False)
         self._on_model_changed(self.download.state)
+
+    def set_given(self, node_id: str, *, again: bool) -> None:
+        """Never give agents the entry of a node again without their asking, or give it as before."""
+        others = tuple(other for other in self._settings.values.not_given_again if other != node_id)
+        self._settings.set_not_given_again(others if again else (*others, node_id)[-_MAX_NOT_GIVEN:])
 
     async def rebuild(self, by: str) -> None:
         """Delete the indexes; they are made again in the background, and then the vectors, which belong to them."""

@@ -20,6 +20,7 @@ from errand.engine.memory.passages import start_of
 from errand.engine.memory.ranking.copies import newest_of_each
 from errand.engine.memory.ranking.question import Question, read_question
 from errand.engine.memory.recall.excerpts import excerpt, within
+from errand.engine.memory.recall.folders import FolderSharing, FolderView
 from errand.engine.memory.recall.message import ParsedMessage, parse_message
 from errand.engine.memory.recall.relevance import Nearest, Relevant, quoted_last, relevant_entries
 from errand.engine.memory.rules import MemoryRules
@@ -62,6 +63,7 @@ class MemoryReader:
         settings: Settings,
         redact: Callable[[str], str],
         progress: Callable[[], Awaitable[str]],
+        sharing: FolderSharing,
     ) -> None:
         """`progress` says in words which part of the indexes is made, empty once they are complete."""
         self._progress = progress
@@ -72,7 +74,9 @@ class MemoryReader:
         self._rules = rules
         self._settings = settings
         self._redact = redact
+        self._sharing = sharing
         self.may_recall = rules.may_recall
+        self.note_asked = sharing.note_asked
 
     async def search(
         self, params: MemorySearchParams, cancel: CancelSignal, skip: Callable[[MemoryItem], bool] = lambda item: False
@@ -118,6 +122,14 @@ class MemoryReader:
         except TimeoutError:  # the index is being made compact, or the machine is very busy
             return ()
         return within(entries, budget)
+
+    async def seen_from(self, workspace: str) -> FolderView:
+        """Return what agents in a folder may be given of other folders. Folders of entries are without keys."""
+        return await self._sharing.seen_from(self._redact(workspace))
+
+    def is_given(self, node_id: str) -> bool:
+        """Return False for the entry of a node that a person does not want agents to be given again."""
+        return node_id not in self._settings.values.not_given_again
 
     async def _nearest(self, message: ParsedMessage, cancel: CancelSignal, where: VectorFilter | None) -> Nearest:
         if self._why_words_alone():

@@ -14,6 +14,7 @@ from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.errors import EngineError
 from errand.engine.core.messages import AssistantMessage, StopReason, Text, Usage
 from errand.engine.event_log import Frame
+from errand.engine.memory.recall.folders import FolderView
 from errand.engine.models.base import ModelEvent, ModelNotice, ModelRequest, ReplyEnd, ReplyStart, RetryLater
 from errand.engine.models.failures import FailureKind
 from errand.engine.record.diff import is_about_server
@@ -216,6 +217,15 @@ class RecordedMemory:
 
     def may_recall(self, conversation: Conversation) -> bool:
         return True
+
+    def is_given(self, node_id: str) -> bool:
+        return True
+
+    async def seen_from(self, workspace: str) -> FolderView:
+        return FolderView(Path(workspace), None, Path.home(), shares_all=True, asks=False, pairs=())
+
+    def note_asked(self, folder: str, others: tuple[str, ...]) -> None:
+        raise AssertionError("a replay shares all")
 
     async def search(
         self, params: MemorySearchParams, cancel: CancelSignal, skip: Callable[[MemoryItem], bool]

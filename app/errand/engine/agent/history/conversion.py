@@ -63,7 +63,7 @@ def messages_of(nodes: Iterable[Node]) -> tuple[ModelMessage, ...]:
     for node in nodes:
         message = message_of(node)
         if message is None:
-            if (recalled := recall_of(node)) is not None:
+            if (recalled := recall_of(node)) is not None and recalled.entries:
                 _add_recalled(messages, recalled)
             continue
         if message.role != "tool_result":

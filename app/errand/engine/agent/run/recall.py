@@ -16,10 +16,11 @@ from errand.engine.agent.run.task_context import TaskContext
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.errors import EngineError
 from errand.engine.core.messages import AssistantMessage, ModelMessage, ToolResultMessage, UserMessage, own_text_of
+from errand.engine.memory.recall.folders import FolderView
 from errand.engine.models.base import ModelRequest
 from errand.engine.tools.control.task_messages import AskUser
 from errand.engine.tools.results import ToolError
-from errand.protocol.blocks import RecallBlock, RecalledEntry
+from errand.protocol.blocks import RecallBlock, RecalledEntry, WithheldEntries
 from errand.protocol.conversations import Conversation
 from errand.protocol.memory import MemoryItem, MemorySearchParams, MemorySearchResult
 
@@ -40,6 +41,18 @@ class MemorySource(Protocol):
 
     def may_recall(self, conversation: Conversation) -> bool: ...
 
+    def is_given(self, node_id: str) -> bool:
+        """Return False for an entry that a person does not want agents to be given again."""
+        ...
+
+    async def seen_from(self, workspace: str) -> FolderView:
+        """Return what agents in a folder may be given of other folders."""
+        ...
+
+    def note_asked(self, folder: str, others: tuple[str, ...]) -> None:
+        """Note that the person is asked about these folders now."""
+        ...
+
     async def search(
         self, params: MemorySearchParams, cancel: CancelSignal, skip: Callable[[MemoryItem], bool]
     ) -> MemorySearchResult: ...
@@ -57,6 +70,41 @@ class MemorySource(Protocol):
         Nothing of the conversations `without`, nor what `skip` names.
         """
         ...
+
+
+class Withheld:
+    """Counts the entries of one search that are not given, because their folders do not share with this one."""
+
+    def __init__(self, view: FolderView) -> None:
+        self._view = view
+        self._counts = dict[str, int]()
+
+    def clear(self) -> None:
+        self._counts.clear()
+
+    def holds(self, item: MemoryItem) -> bool:
+        """Return True, and count it, for an entry that is not given."""
+        if self._view.may_give(item.folder):
+            return False
+        self._counts[item.folder] = self._counts.get(item.folder, 0) + 1
+        return True
+
+    def undecided(self) -> tuple[WithheldEntries, ...]:
+        """Return the folders about which the person has to be asked."""
+        return tuple(
+            WithheldEntries(folder=folder, count=count)
+            for folder, count in self._counts.items()
+            if self._view.is_undecided(folder)
+        )
+
+    def remark(self) -> str:
+        """Return where there is more, for the model."""
+        if not self._counts:
+            return ""
+        folders = (
+            f"{count} {'entry' if count == 1 else 'entries'} in {folder}" for folder, count in self._counts.items()
+        )
+        return f"{', '.join(folders)}, not shared with this folder: only the person can decide to share that."
 
 
 class RunningRecalls:
@@ -146,19 +194,30 @@ class TaskRecall(Feature):
         return self._state.task.outcome.ended_at is None
 
     async def find(self, params: MemorySearchParams, cancel: CancelSignal) -> MemorySearchResult:
-        """Search for the tool, without what this task itself said. Raises `ToolError` where recall is switched off."""
+        """Search for the tool, without what this task itself said, and say what other folders have that do not share.
+
+        Raises `ToolError` where recall is switched off.
+        """
         task = self._state.task
         source = await self._allowed_source()
         if source is None:
             raise ToolError(_NOT_HERE)
+        view = await source.seen_from(task.request.workspace)
+        withheld = Withheld(view)
 
-        def is_of_task(item: MemoryItem) -> bool:
-            return item.conversation_id == task.conversation_id and item.at >= task.started_at
+        def is_left_out(item: MemoryItem) -> bool:
+            is_of_task = item.conversation_id == task.conversation_id and item.at >= task.started_at
+            return is_of_task or withheld.holds(item)
 
-        result = await self._recalls.look(lambda: source.search(params, cancel, is_of_task))
+        def search() -> Awaitable[MemorySearchResult]:
+            withheld.clear()
+            return source.search(params, cancel, is_left_out)
+
+        result = await self._recalls.look(search)
         hits = tuple(filter(self._recalls.may_give, result.hits))
         self.found += hits
-        return msgspec.structs.replace(result, hits=hits)
+        remark = " ".join(filter(None, (result.remark, withheld.remark())))
+        return msgspec.structs.replace(result, hits=hits, remark=remark)
 
     async def before_request(self, request: ModelRequest, cancel: CancelSignal) -> ModelRequest:
         """Look once for what bears on what people said since the last request.
@@ -180,14 +239,15 @@ class TaskRecall(Feature):
         for index, block in self._blocks.items():
             message = messages[index]
             assert not isinstance(message, AssistantMessage), "people spoke after it"
-            messages[index] = with_recalled(message, block)
+            messages[index] = with_recalled(message, block) if block.entries else message
         return replace(request, messages=tuple(messages)) if self._blocks else request
 
     async def _look(self, text: str, cancel: CancelSignal) -> RecallBlock | None:
         work = asyncio.create_task(self._entries(text, cancel), name="recall")
         unsubscribe = cancel.subscribe(lambda: _cancel(work))
         try:
-            entries = tuple(filter(self._recalls.may_give, await work))
+            block = await work
+            entries = tuple(filter(self._recalls.may_give, block.entries))
         except (EngineError, ToolError):
             _logger.warning("nothing was recalled for %s", self._state.task.id, exc_info=True)
             return None
@@ -197,31 +257,40 @@ class TaskRecall(Feature):
             return None
         finally:
             unsubscribe()
-        if not entries or cancel.is_set:
+        if not (entries or block.withheld) or cancel.is_set:
             return None
         assert self._recalled_ids is not None, "it was read for the search"
         self._recalled_ids.update(entry.node_id for entry in entries)
-        return RecallBlock(entries=entries)
+        return msgspec.structs.replace(block, entries=entries)
 
-    async def _entries(self, text: str, cancel: CancelSignal) -> tuple[RecalledEntry, ...]:
-        """Without those that the branch has been given already."""
+    async def _entries(self, text: str, cancel: CancelSignal) -> RecallBlock:
+        """Return what to give, without what the branch has been given already, and what other folders have."""
         source = await self._allowed_source()
         if source is None:
-            return ()
+            return RecallBlock(entries=())
+        workspace = self._state.task.request.workspace
+        view = await source.seen_from(workspace)
+        withheld = Withheld(view)
         is_summarised = self._is_summarised
         present = await self._present() if is_summarised else frozenset[str]()
         without = () if is_summarised else (self.conversation_id,)
         recalled = await self._ids_recalled_before()
         window = self._window_of(self._state.task.request.model)
-        return await self._recalls.look(
-            lambda: source.recall(
-                text,
-                cancel,
-                without,
-                lambda item: item.node_id in present or item.node_id in recalled,
-                None if window is None else int(_WINDOW_SHARE * window),
-            )
-        )
+
+        def is_left_out(item: MemoryItem) -> bool:
+            is_known = item.node_id in present or item.node_id in recalled or not source.is_given(item.node_id)
+            return is_known or withheld.holds(item)
+
+        def recall() -> Awaitable[tuple[RecalledEntry, ...]]:
+            withheld.clear()
+            max_tokens = None if window is None else int(_WINDOW_SHARE * window)
+            return source.recall(text, cancel, without, is_left_out, max_tokens)
+
+        entries = await self._recalls.look(recall)
+        undecided = withheld.undecided() if self._state.task.options.attended else ()
+        if undecided:
+            source.note_asked(str(view.folder), tuple(each.folder for each in undecided))
+        return RecallBlock(entries=entries, withheld=undecided, folder=str(view.folder) if undecided else "")
 
     async def _ids_recalled_before(self) -> set[str]:
         """Return the entries that the branch has been given, by this task or earlier ones."""
@@ -257,5 +326,5 @@ def _words_of_people(messages: Sequence[ModelMessage]) -> Iterable[str]:
                 pass
 
 
-def _cancel(work: "asyncio.Task[tuple[RecalledEntry, ...]]") -> None:
+def _cancel(work: "asyncio.Task[RecallBlock]") -> None:
     work.cancel()

@@ -16,8 +16,10 @@ from errand.engine.tools.plain_text import is_text
 from errand.protocol.base import EmptyResult
 from errand.protocol.memory import (
     MEMORY_FACTS,
+    MEMORY_FOLDERS,
     MEMORY_FORGET,
     MEMORY_GET,
+    MEMORY_GIVE,
     MEMORY_LIST,
     MEMORY_LOG,
     MEMORY_MODEL,
@@ -26,15 +28,19 @@ from errand.protocol.memory import (
     MEMORY_PRUNE,
     MEMORY_REBUILD,
     MEMORY_SEARCH,
+    MEMORY_SHARE,
     MEMORY_STATS,
     MEMORY_UNPIN,
     MEMORY_WARM_UP,
     MemoryFactsParams,
     MemoryFactsResult,
+    MemoryFoldersParams,
+    MemoryFoldersResult,
     MemoryForgetParams,
     MemoryForgetResult,
     MemoryGetParams,
     MemoryGetResult,
+    MemoryGiveParams,
     MemoryListParams,
     MemoryListResult,
     MemoryLogParams,
@@ -49,10 +55,12 @@ from errand.protocol.memory import (
     MemoryRebuildParams,
     MemorySearchParams,
     MemorySearchResult,
+    MemoryShareParams,
     MemoryStatsParams,
     MemoryStatsResult,
     MemoryUnpinParams,
     MemoryWarmUpParams,
+    SharedFolders,
 )
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
@@ -138,6 +146,24 @@ async def unpin(services: Services, session: ClientSession, params: MemoryUnpinP
     return EmptyResult()
 
 
+async def list_folders(services: Services, session: ClientSession, params: MemoryFoldersParams) -> MemoryFoldersResult:
+    values = services.settings.values
+    pairs = (SharedFolders(first=pair.first, second=pair.second, shares=pair.shares) for pair in values.folder_pairs)
+    return MemoryFoldersResult(mode=values.other_folders, pairs=tuple(pairs))
+
+
+async def share(services: Services, session: ClientSession, params: MemoryShareParams) -> EmptyResult:
+    services.memory.sharing.decide(params.folder, params.other, params.choice)
+    return EmptyResult()
+
+
+async def give(services: Services, session: ClientSession, params: MemoryGiveParams) -> EmptyResult:
+    if not _ID.fullmatch(params.node_id):
+        raise InvalidParams("nodeId: 1 to 100 letters, digits, `-` and `_`.")
+    services.memory.set_given(params.node_id, again=params.again)
+    return EmptyResult()
+
+
 def _real_folder(given: str) -> str:
     """Return the real path of a folder. Blocking: call it in a thread."""
     folder = Path(given)
@@ -166,6 +192,9 @@ async def _conversation(services: Services, conversation_id: str, node_id: str) 
 
 
 HANDLERS = (
+    Route(MEMORY_FOLDERS, list_folders),
+    Route(MEMORY_SHARE, share),
+    Route(MEMORY_GIVE, give),
     Route(MEMORY_SEARCH, search),
     Route(MEMORY_LIST, list_entries),
     Route(MEMORY_GET, get),

@@ -1,0 +1,81 @@
+"""What agents in one folder are given of others."""
+
+from pathlib import Path
+
+import pytest
+
+from errand.engine.core.errors import InvalidParams
+from errand.engine.core.setting_values import FolderPair
+from errand.engine.core.settings import Settings
+from errand.engine.memory.recall.folders import FolderSharing
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(tmp_path / "settings.json")
+
+
+@pytest.fixture
+def clients(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    clients = tmp_path / "clients"
+    for name in ("zwolle/drafts", "utrecht", "shop/.git", "shop/api", "shop/web"):
+        (clients / name).mkdir(parents=True)
+    return clients
+
+
+async def test_a_folder_gets_its_own_and_what_is_inside_it_or_around_it(settings: Settings, clients: Path) -> None:
+    view = await FolderSharing(settings).seen_from(str(clients / "zwolle"))
+    assert view.may_give(str(clients / "zwolle"))
+    assert view.may_give(str(clients / "zwolle" / "drafts"))
+    assert view.may_give(str(clients))
+    assert view.may_give("")
+    assert not view.may_give(str(clients / "utrecht"))
+    assert not view.may_give(str(clients / "zwolle-2"))
+
+
+async def test_folders_of_one_repository_are_one(settings: Settings, clients: Path) -> None:
+    view = await FolderSharing(settings).seen_from(str(clients / "shop" / "api"))
+    assert view.may_give(str(clients / "shop" / "web"))
+    assert not view.may_give(str(clients / "utrecht"))
+
+
+async def test_the_home_folder_is_not_around_everything(settings: Settings, clients: Path) -> None:
+    sharing, home = FolderSharing(settings), clients.parent
+    (home / ".git").mkdir()  # of someone who keeps the files of the shell there
+    assert not (await sharing.seen_from(str(clients / "utrecht"))).may_give(str(home))
+    assert not (await sharing.seen_from(str(home))).may_give(str(clients / "utrecht"))
+    assert not (await sharing.seen_from(str(clients / "utrecht"))).may_give(str(clients / "zwolle"))
+
+
+async def test_what_was_decided_holds_for_both_and_over_restarts(settings: Settings, clients: Path) -> None:
+    zwolle, utrecht, shop = (str(clients / name) for name in ("zwolle", "utrecht", "shop"))
+    sharing = FolderSharing(settings)
+    assert (await sharing.seen_from(zwolle)).is_undecided(utrecht)
+    sharing.note_asked(zwolle, (utrecht, shop))
+    sharing.decide(utrecht, zwolle, "share")
+    again = FolderSharing(Settings(clients.parent / "settings.json"))
+    view = await again.seen_from(utrecht)
+    assert view.may_give(zwolle) and not view.is_undecided(zwolle)
+    view = await again.seen_from(zwolle)
+    assert view.may_give(utrecht) and not view.may_give(shop) and not view.is_undecided(shop)
+    again.decide(zwolle, utrecht, "apart")
+    assert not (await again.seen_from(zwolle)).may_give(utrecht)
+
+
+async def test_all_may_be_shared_or_kept_apart_without_being_asked(settings: Settings, clients: Path) -> None:
+    zwolle, utrecht = str(clients / "zwolle"), str(clients / "utrecht")
+    sharing = FolderSharing(settings)
+    sharing.decide("", "", "share_all")
+    assert (await sharing.seen_from(zwolle)).may_give(utrecht)
+    settings.set("other_folders", "apart")
+    view = await sharing.seen_from(zwolle)
+    assert not view.may_give(utrecht) and not view.is_undecided(utrecht)
+
+
+@pytest.mark.parametrize("pair", [("", "/a"), ("a", "/b"), ("/a", "/a")])
+def test_only_two_folders_can_share(settings: Settings, pair: tuple[str, str]) -> None:
+    with pytest.raises(InvalidParams):
+        FolderSharing(settings).decide(*pair, "share")
+    assert settings.values.folder_pairs == tuple[FolderPair, ...]()
