@@ -5,6 +5,7 @@ from PySide6.QtGui import QImage
 
 from errand.protocol.asks import AskAnswerParams
 from errand.protocol.conversations import Node
+from errand.protocol.memory import ShareChoice
 from tests.support.kept_pictures import KeptPictures
 
 
@@ -105,6 +106,35 @@ class KeptChanges(QObject):
         self.reviewed.append((task_id, name))
 
 
+class KeptRecall(QObject):
+    """Records what was decided about memory, as if the engine had accepted it."""
+
+    _changed = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.decisions: dict[tuple[str, str], ShareChoice] = {}
+        self.not_given: set[str] = set()
+
+    @property
+    def changed(self) -> SignalInstance:
+        return self._changed
+
+    def decision(self, folder: str, other: str) -> ShareChoice | None:
+        return self.decisions.get((folder, other))
+
+    def share(self, folder: str, other: str, choice: ShareChoice) -> None:
+        self.decisions[folder, other] = choice
+        self._changed.emit()
+
+    def is_given(self, node_id: str) -> bool:
+        return node_id not in self.not_given
+
+    def give(self, node_id: str, *, again: bool) -> None:
+        self.not_given ^= {node_id}
+        self._changed.emit()
+
+
 class KeptActions:
     """Records the actions of row views."""
 
@@ -116,6 +146,7 @@ class KeptActions:
         self.older = 0
         self.branches = KeptBranches()
         self.context = KeptContext()
+        self.recall = KeptRecall()
         self.changes = KeptChanges()
         self.pictures = KeptPictures()
         self.opened_agents: list[str] = []

@@ -33,6 +33,7 @@ from errand.protocol.blocks import (
     NoticeBlock,
     NoticeKind,
     RecalledEntry,
+    RecallReason,
     ResultMark,
     TextBlock,
     ToolCallBlock,
@@ -365,7 +366,9 @@ def long_conversation(messages: int) -> list[Row]:
     return rows
 
 
-def recalled(text: str, score: float = 0.5, key: str = "n0") -> RecalledEntry:
+def recalled(
+    text: str, score: float = 0.5, key: str = "n0", reason: RecallReason = "meaning", words: tuple[str, ...] = ()
+) -> RecalledEntry:
     """An entry of memory that Anna wrote in another conversation."""
     return RecalledEntry(
         conversation_id="c0",
@@ -376,4 +379,7 @@ def recalled(text: str, score: float = 0.5, key: str = "n0") -> RecalledEntry:
         at=NOW,
         text=text,
         score=score,
+        folder="/srv/garden",
+        reason=reason,
+        words=words,
     )

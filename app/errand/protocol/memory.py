@@ -271,10 +271,14 @@ class MemoryFoldersParams(Wire, frozen=True, kw_only=True):
 
 
 class MemoryFoldersResult(Wire, frozen=True, kw_only=True):
-    """What was decided about two folders; `mode` is the setting `other_folders`, which holds for all others."""
+    """What was decided about two folders; `mode` is the setting `other_folders`, which holds for all others.
+
+    `not_given` are the ids of nodes that agents are not given again (`memory/give`).
+    """
 
     mode: ShareMode
     pairs: tuple[SharedFolders, ...]
+    not_given: tuple[str, ...] = ()
 
 
 class MemoryShareParams(Wire, frozen=True, kw_only=True):

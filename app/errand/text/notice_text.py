@@ -53,6 +53,9 @@ def notice_text(notice: NoticeBlock) -> str:
 
 
 def recall_title(recall: RecallBlock) -> str:
+    """Return what an agent was given from memory, or that there is more in folders that do not share."""
+    if not recall.entries:
+        return tr("Memory of another folder was not used")
     return trn(
         "Recalled {n} earlier entry from memory", "Recalled {n} earlier entries from memory", len(recall.entries)
     )

@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QLabel, QPushButton
 from errand.client.conversation.node_rows import NodeExtras, node_rows
 from errand.client.conversation.rows import RecallRow, Row
 from errand.client.number_format import moment_text
-from errand.protocol.blocks import RecallBlock, RecalledEntry
+from errand.protocol.blocks import RecallBlock, RecalledEntry, WithheldEntries
 from errand.window.rows.base import RowView
 from errand.window.rows.disclosure import DisclosureButton
 from errand.window.rows.recall import RECALL
@@ -22,7 +22,7 @@ def row(*entries: RecalledEntry) -> RecallRow:
     return RecallRow("m/0", node("m", role="system"), RecallBlock(entries=entries))
 
 
-TWO = row(recalled("We water on Sundays.", 0.91, "n1"), recalled("The hose\nleaks.", 0.4, "n2"))
+TWO = row(recalled("We water on Sundays.", 0.91, "n1"), recalled("The hose\nleaks.", 0.4, "n2", "words", ("hose",)))
 
 
 def toggle(row_view: RowView[Row]) -> None:
@@ -40,15 +40,17 @@ def sources(row_view: RowView[Row]) -> list[QPushButton]:
     return [button for button in row_view.findChildren(QPushButton) if button.isVisible()]
 
 
-def test_what_was_recalled_is_one_line_that_expands_to_the_entries_with_their_scores(show: MakeRowView) -> None:
+def test_what_was_recalled_is_one_line_that_expands_to_the_entries_and_why(show: MakeRowView) -> None:
     row_view = show(TWO)
     assert part(row_view, DisclosureButton, "Recalled 2 earlier entries from memory").isVisible()
     assert (row_view.height() < 50, texts(row_view)) == (True, [])
     toggle(row_view)
     assert texts(row_view) == ["We water on Sundays.", "The hose\nleaks."]
     labels = [label.accessibleName() or label.text() for label in row_view.findChildren(QLabel) if label.isVisible()]
-    assert "Score 0.91" in labels and "Score 0.40" in labels
-    assert any(label == f"You, {moment_text(TWO.recall.entries[0].at)}, in “The garden”" for label in labels)
+    assert "has “hose”" in labels and "similar meaning" in labels
+    assert any(
+        label == f"You, {moment_text(TWO.recall.entries[0].at)}, in “The garden”, /srv/garden" for label in labels
+    )
     toggle(row_view)
     assert (row_view.height() < 50, texts(row_view)) == (True, [])
 
@@ -56,7 +58,7 @@ def test_what_was_recalled_is_one_line_that_expands_to_the_entries_with_their_sc
 def test_each_entry_leads_to_where_it_was_said_also_by_keyboard(show: MakeRowView, actions: KeptActions) -> None:
     row_view = show(TWO)
     toggle(row_view)
-    first, second = sources(row_view)
+    first, second = (button for button in sources(row_view) if button.text() == "Go to source")
     first.click()
     second.setFocus()
     QTest.keyClick(second, Qt.Key.Key_Return)
@@ -104,3 +106,31 @@ def test_a_message_of_the_engine_with_what_was_recalled_is_that_row() -> None:
     assert node_rows(message, NodeExtras({}, {}, ())) == [RecallRow("m/0", message, TWO.recall)]
     nothing = msgspec.structs.replace(message, blocks=(RecallBlock(entries=()),))
     assert node_rows(nothing, NodeExtras({}, {}, ())) == []
+
+
+def test_an_entry_can_be_given_never_again_and_that_can_be_taken_back(show: MakeRowView, actions: KeptActions) -> None:
+    row_view = show(TWO)
+    toggle(row_view)
+    button = next(button for button in sources(row_view) if button.text() == "Not this again")
+    button.click()
+    assert (actions.recall.not_given, button.text()) == ({"n1"}, "Give it again")
+    button.click()
+    assert (actions.recall.not_given, button.text()) == (set[str](), "Not this again")
+
+
+def test_the_person_is_asked_below_the_message_whether_another_folder_shares_its_memory(
+    show: MakeRowView, actions: KeptActions
+) -> None:
+    withheld = WithheldEntries(folder="/clients/zwolle", count=3)
+    recall = RecallBlock(entries=(), withheld=(withheld,), folder="/clients/utrecht")
+    row_view = show(RecallRow("m/0", node("m", role="system"), recall))
+    question = "3 entries in /clients/zwolle may help here. It is not shared with /clients/utrecht."
+    assert any(label.text() == question for label in row_view.findChildren(QLabel) if label.isVisible())
+    buttons = {button.text(): button for button in sources(row_view)}
+    assert set(buttons) == {"Share between these two", "Share all folders", "Keep apart"}
+    buttons["Share between these two"].click()
+    assert actions.recall.decisions == {("/clients/utrecht", "/clients/zwolle"): "share"}
+    answer = "Memory of /clients/zwolle is shared with this folder from now on."
+    assert any(label.text() == answer for label in row_view.findChildren(QLabel) if label.isVisible())
+    row_view.set_row(TWO)
+    assert sources(row_view) == []

@@ -39,13 +39,13 @@ from errand.client.number_format import moment_text, time_left
 from errand.client.safe_text import escape_hidden_line
 from errand.client.texts.context import summary_text
 from errand.client.texts.messages import engine_message_text
+from errand.client.texts.recall import recall_lines
 from errand.client.texts.tasks import reading_text
 from errand.client.texts.tool_calls import content_of
 from errand.protocol.asks import Ask
 from errand.protocol.conversations import Node
 from errand.protocol.events import Event, PromptReading, TaskMessage, TextDelta
 from errand.protocol.tasks.task import Task
-from errand.text.notice_text import recall_title
 from errand.text.translation import tr, trn
 
 
@@ -163,7 +163,7 @@ class TranscriptRenderer:
                 about = tr("{summary}, for the model; the conversation keeps everything")
                 return self.style.dim(self._wrapped(about.format(summary=summary_text(summary)))) + "\n"
             case RecallItem(recall=recall):
-                return self.style.dim(self._wrapped(plain(recall_title(recall)))) + "\n"
+                return "".join(self.style.dim(self._wrapped(plain(line))) + "\n" for line in recall_lines(recall))
             case _:
                 assert_never(item)
 

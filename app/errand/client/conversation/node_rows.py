@@ -120,7 +120,7 @@ def _plain_rows(node: Node) -> list[Row]:
         elif isinstance(block, SummaryBlock):
             rows.append(SummaryRow(row_key(node, index), node, block))
         elif isinstance(block, RecallBlock):
-            if block.entries:
+            if block.entries or block.withheld:
                 rows.append(RecallRow(row_key(node, index), node, block))
         elif isinstance(block, ToolResultBlock):
             rows += _image_rows(node, block.images)

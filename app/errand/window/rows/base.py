@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QLayout, QMenu, QSizePolicy, QWidget
 from errand.client.conversation.rows import Row
 from errand.protocol.asks import AskAnswerParams
 from errand.protocol.conversations import Node
+from errand.protocol.memory import ShareChoice
 from errand.text.translation import tr
 from errand.window.rows.markup.web_pictures import PictureActions, address_of_link
 from errand.window.rows.text_view import TextView
@@ -96,6 +97,23 @@ class ChangeActions(Protocol):
         ...
 
 
+class RecallActions(Protocol):
+    """Intents on what was recalled. `changed` is emitted when something was decided."""
+
+    @property
+    def changed(self) -> SignalInstance: ...
+
+    def decision(self, folder: str, other: str, /) -> ShareChoice | None:
+        """Return what the person decided about two folders, if that is known and was not to wait."""
+        ...
+
+    def share(self, folder: str, other: str, choice: ShareChoice, /) -> None: ...
+
+    def is_given(self, node_id: str, /) -> bool: ...
+
+    def give(self, node_id: str, /, *, again: bool) -> None: ...
+
+
 class RowActions(Protocol):
     """Intents of the rows; results arrive as changed rows."""
 
@@ -104,6 +122,9 @@ class RowActions(Protocol):
 
     @property
     def context(self) -> ContextActions: ...
+
+    @property
+    def recall(self) -> RecallActions: ...
 
     @property
     def changes(self) -> ChangeActions: ...

@@ -7,6 +7,7 @@ import msgspec
 from errand.cli.arguments import UsageError, workspace_path, wrong_arguments
 from errand.cli.command import Command
 from errand.cli.commands.memory import index
+from errand.cli.commands.memory.folders import folders
 from errand.cli.commands.memory.forgetting import forget
 from errand.cli.lookup import only_match
 from errand.cli.options import Action, Argument, CommandOptions, Flag, Option
@@ -47,6 +48,10 @@ _ACTIONS = (
         ("permanently remove the text of messages everywhere, by any part of their ids (errand show prints them)"),
         first="message",
     ),
+    Action(
+        "folders",
+        "list which folders share memory; folders share A B, folders apart A B, or ask, share, apart for all others",
+    ),
     Action("log", "show the log of memory"),
     Action("stats", "show sizes, what is not indexed yet, and the model"),
     Action(
@@ -65,7 +70,7 @@ class MemoryOptions(CommandOptions, frozen=True, kw_only=True):
         Argument(
             "WHAT",
             (
-                "facts (the default), search, show, pin, edit, accept, unpin, forget, log, stats, prune, "
+                "facts (the default), search, show, pin, edit, accept, unpin, forget, folders, log, stats, prune, "
                 "rebuild or download, and its argument"
             ),
         ),
@@ -112,6 +117,8 @@ async def memory(options: MemoryOptions, paths: Paths, output: CommandOutput) ->
                 await _unpin(connection, await _matching(connection, part), output)
             case ["forget", *parts] if parts:
                 await forget(connection, parts, output, yes=options.yes)
+            case ["folders", *words]:
+                await folders(connection, words, output)
             case ["log"]:
                 await _log(connection, options, output)
             case words:

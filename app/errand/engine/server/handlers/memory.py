@@ -149,7 +149,7 @@ async def unpin(services: Services, session: ClientSession, params: MemoryUnpinP
 async def list_folders(services: Services, session: ClientSession, params: MemoryFoldersParams) -> MemoryFoldersResult:
     values = services.settings.values
     pairs = (SharedFolders(first=pair.first, second=pair.second, shares=pair.shares) for pair in values.folder_pairs)
-    return MemoryFoldersResult(mode=values.other_folders, pairs=tuple(pairs))
+    return MemoryFoldersResult(mode=values.other_folders, pairs=tuple(pairs), not_given=values.not_given_again)
 
 
 async def share(services: Services, session: ClientSession, params: MemoryShareParams) -> EmptyResult:

@@ -18,6 +18,7 @@ from errand.window.stores.conversation.branch_commands import BranchCommands, Co
 from errand.window.stores.conversation.commands import TaskCommands
 from errand.window.stores.conversation.paging import OlderPageLoader, RowSeeker
 from errand.window.stores.conversation.queue import QueueStore
+from errand.window.stores.conversation.recall import RecallCommands
 from errand.window.stores.conversation.row_store import RowStore
 from errand.window.stores.pictures import PictureStore
 from errand.window.stores.session import EngineSession
@@ -61,6 +62,7 @@ class ConversationStore(RowStore):
         self.commands = TaskCommands(session, tasks, asks, self.agents, self.branch, conversation_id)
         self.branches = BranchCommands(session, self.agents, self.commands, self.branch)
         self.context = ContextCommands(session, self.agents, self.commands)
+        self.recall = RecallCommands(session, self.commands)
         self.queue = QueueStore(session, self.commands)
         self.background = BackgroundStore(session)
         self.pictures = PictureStore(session)

@@ -106,6 +106,7 @@ class ComparisonActions:
     def __init__(self, comparison: ComparisonStore, conversation: ConversationRowActions) -> None:
         self.branches = ReadOnlyBranchActions()
         self.context = conversation.context
+        self.recall = conversation.recall
         self.changes = conversation.changes
         self.open_link = conversation.open_link
         self.copy = conversation.copy

@@ -146,6 +146,7 @@ class ConversationRowActions:
         self.changes = changes
         self.branches = store.branches
         self.context = store.context
+        self.recall = store.recall
         self.copy = clipboard.setText
         self.copy_picture = clipboard.setImage
         self.load_older = store.load_older
