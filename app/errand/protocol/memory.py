@@ -271,7 +271,7 @@ class MemoryFoldersParams(Wire, frozen=True, kw_only=True):
 
 
 class MemoryFoldersResult(Wire, frozen=True, kw_only=True):
-    """What was decided about two folders; `mode` is the setting `other_folders`, which holds for all others.
+    """The decisions about two folders each; `mode` is the setting `other_folders`, which holds for all others.
 
     `not_given` are the ids of nodes that agents are not given again (`memory/give`).
     """

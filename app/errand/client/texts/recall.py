@@ -16,8 +16,8 @@ def reason_text(entry: RecalledEntry) -> str:
     """Return why an entry was recalled, in words; empty for one from before reasons were stored."""
     match entry.reason:
         case "words":
-            words = ", ".join(f"“{escape_hidden_line(word[:_MAX_WORD_LENGTH])}”" for word in entry.words)
-            return tr("has {words}").format(words=words)
+            quoted_words = ", ".join(f"“{escape_hidden_line(word[:_MAX_WORD_LENGTH])}”" for word in entry.words)
+            return tr("has {words}").format(words=quoted_words)
         case "meaning":
             return tr("similar meaning")
         case "answer":
