@@ -124,7 +124,9 @@ def test_the_person_is_asked_below_the_message_whether_another_folder_shares_its
     withheld = WithheldEntries(folder="/clients/zwolle", count=3)
     recall = RecallBlock(entries=(), withheld=(withheld,), folder="/clients/utrecht")
     row_view = show(RecallRow("m/0", node("m", role="system"), recall))
-    question = "3 entries in /clients/zwolle may help here. It is not shared with /clients/utrecht."
+    question = (
+        "3 entries in /clients/zwolle may help here. That folder does not share its memory with /clients/utrecht."
+    )
     assert any(label.text() == question for label in row_view.findChildren(QLabel) if label.isVisible())
     buttons = {button.text(): button for button in sources(row_view)}
     assert set(buttons) == {"Share between these two", "Share all folders", "Keep apart"}

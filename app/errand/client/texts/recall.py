@@ -16,7 +16,9 @@ def reason_text(entry: RecalledEntry) -> str:
     """Return why an entry was recalled, in words; empty for one from before reasons were stored."""
     match entry.reason:
         case "words":
-            quoted_words = ", ".join(f"“{escape_hidden_line(word[:_MAX_WORD_LENGTH])}”" for word in entry.words)
+            quoted_words = ", ".join(
+                tr("“{title}”").format(title=escape_hidden_line(word[:_MAX_WORD_LENGTH])) for word in entry.words
+            )
             return tr("has {words}").format(words=quoted_words)
         case "meaning":
             return tr("similar meaning")
@@ -42,7 +44,9 @@ def withheld_text(recall: RecallBlock, withheld: WithheldEntries) -> str:
     count = trn("{n} entry in {other} may help here", "{n} entries in {other} may help here", withheld.count).format(
         other=folder_text(withheld.folder)
     )
-    return tr("{entries}. It is not shared with {folder}.").format(entries=count, folder=folder_text(recall.folder))
+    return tr("{entries}. That folder does not share its memory with {folder}.").format(
+        entries=count, folder=folder_text(recall.folder)
+    )
 
 
 def recall_lines(recall: RecallBlock) -> list[str]:

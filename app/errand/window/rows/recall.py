@@ -80,7 +80,12 @@ class ShareView(QWidget):
         }
         for choice, button in self._buttons.items():
             button.clicked.connect(partial(self._on_chosen, choice))
-        set_vbox(self, self._label, hbox(*self._buttons.values(), stretch(1), spacing=tokens.space_close), spacing=0)
+        set_vbox(
+            self,
+            self._label,
+            hbox(*self._buttons.values(), stretch(1), spacing=tokens.space_close),
+            spacing=tokens.space_tight,
+        )
         self.show_decision()
 
     def show_decision(self) -> None:
@@ -110,7 +115,9 @@ class RecallView(DisclosureRowView[RecallRow]):
         self._entries = QVBoxLayout()
         self._entries.setSpacing(theme.tokens.space_close)
         self._questions = QVBoxLayout()
-        self._questions.setContentsMargins(theme.tokens.space_far, 0, 0, 0)
+        tokens = theme.tokens
+        left = tokens.space_close + tokens.icon_small + tokens.space_close
+        self._questions.setContentsMargins(left, 0, 0, 0)
         self.content.addWidget(self._hint)
         self.content.addLayout(self._entries)
         layout = self.layout()
