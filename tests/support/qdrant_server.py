@@ -11,6 +11,12 @@ from typing import TypedDict
 import msgspec
 from aiohttp import web
 
+# Of a collection, as a server answers.
+_DEFAULTS = {
+    "hnsw_config": {"m": 16, "ef_construct": 100, "full_scan_threshold": 10_000},
+    "optimizer_config": {"default_segment_number": 0, "flush_interval_sec": 5},
+}
+
 
 class _Condition(msgspec.Struct):
     key: str
@@ -52,8 +58,12 @@ class _Delete(msgspec.Struct):
     points: list[int]
 
 
+class _Nearest(msgspec.Struct):
+    nearest: list[float]
+
+
 class _Query(msgspec.Struct):
-    query: list[float]
+    query: _Nearest
     limit: int = 10
     filter: _Filter | None = None
 
@@ -100,8 +110,9 @@ class QdrantServer:
         match method:
             case "GET":
                 about = self.collections[name]["about"]
-                config = {"params": {"vectors": about.vectors}, "metadata": about.metadata}
-                return _result({"status": "green", "config": config})
+                config = {"params": {"vectors": about.vectors}, "metadata": about.metadata, **_DEFAULTS}
+                info = {"status": "green", "optimizer_status": "ok", "segments_count": 1, "payload_schema": {}}
+                return _result({**info, "config": config})
             case "PUT":
                 if name in self.collections:
                     return _error(409, f"Wrong input: Collection `{name}` already exists!")
@@ -129,7 +140,7 @@ class QdrantServer:
                     points.pop(number, None)
             case "points/query":
                 query = msgspec.json.decode(body, type=_Query)
-                asked = _normal(query.query)
+                asked = _normal(query.query.nearest)
                 scores = ((sum(map(mul, asked, points[i].vector)), i) for i in _matching(points, query.filter))
                 best = sorted(scores, reverse=True)[: query.limit]
                 return _result({"points": [{"id": i, "version": 0, "score": score} for score, i in best]})

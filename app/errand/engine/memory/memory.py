@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 import stat
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -229,7 +230,7 @@ async def open_memory(
     """Open memory as the settings say; `stack` closes it. Nothing runs before `Memory.start`."""
     pool = HttpPool(lambda: settings.values.ca_file)
     stack.push_async_callback(pool.close)
-    vectors, problem = await _store_of_vectors(database, settings, paths, keys, pool)
+    vectors, problem = await _store_of_vectors(database, settings, paths, keys)
     download = ModelDownload(
         lambda: settings.values.embedding_folder,
         paths,
@@ -243,7 +244,7 @@ async def open_memory(
 
 
 async def _store_of_vectors(
-    database: Database, settings: Settings, paths: Paths, keys: KeyStore, pool: HttpPool
+    database: Database, settings: Settings, paths: Paths, keys: KeyStore
 ) -> tuple[VectorStore, str]:
     """Return the store that the settings name, and why it is another one; each database has its own collection."""
     here = EmbeddedVectors(paths.memory / "vectors", DIMENSIONS, VECTORS_OF)
@@ -253,12 +254,21 @@ async def _store_of_vectors(
     key = await keys.get("qdrant", ("QDRANT_API_KEY",))
     secret, collection = key.value if key is not None else "", f"errand_{database.epoch}"
     try:
-        store = ServerVectors(pool, server, DIMENSIONS, VECTORS_OF, api_key=secret, collection=collection)
+        store = ServerVectors(
+            server,
+            DIMENSIONS,
+            VECTORS_OF,
+            api_key=secret,
+            collection=collection,
+            ca_file=lambda: settings.values.ca_file,
+        )
     except ConfigurationError as error:
         return (
             here,
             f"The vectors are kept on this machine, because the setting “Vector server” cannot be used: {error}",
         )
+    # Nothing would remove forgotten entries from what this machine kept before.
+    await asyncio.to_thread(shutil.rmtree, paths.memory / "vectors", ignore_errors=True)
     return store, ""
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -9,11 +10,21 @@ import pytest
 from errand.engine.memory.vectors.base import VectorStore
 from errand.engine.memory.vectors.embedded import EmbeddedVectors
 from errand.engine.memory.vectors.server import ServerVectors
-from errand.engine.models.http_pool import HttpPool
 from tests.support.qdrant_server import QdrantServer, qdrant_server
 from tests.support.vectors import DIMENSIONS
 
 _KEY = "key-of-the-server"
+
+
+class _LocalClient(ServerVectors):
+    """The store of a server whose client keeps its vectors in a folder: all of the client's code but the network."""
+
+    def __init__(self, folder: Path, dimensions: int, model: str) -> None:
+        super().__init__("http://127.0.0.1", dimensions, model)
+        self._folder = folder
+
+    def opening_request(self) -> dict[str, object]:
+        return {**super().opening_request(), "folder": str(self._folder)}
 
 
 @dataclass
@@ -21,32 +32,35 @@ class StoreBackend:
     """The folder of a store, or the server if there is one."""
 
     folder: Path
-    pool: HttpPool
     server: QdrantServer | None = None
+    is_local: bool = False
     opened: list[VectorStore] = field(default_factory=list[VectorStore])
 
     def open(self, dimensions: int = DIMENSIONS, model: str = "minilm") -> VectorStore:
-        if self.server is None:
-            store: VectorStore = EmbeddedVectors(self.folder, dimensions, model)
+        if self.is_local:
+            store: VectorStore = _LocalClient(self.folder, dimensions, model)
+        elif self.server is None:
+            store = EmbeddedVectors(self.folder, dimensions, model)
         else:
-            store = ServerVectors(self.pool, self.server.url, dimensions, model, api_key=_KEY)
+            store = ServerVectors(self.server.url, dimensions, model, api_key=_KEY)
         self.opened.append(store)
         return store
 
     async def close(self) -> None:
         for store in self.opened:
             await store.close()
-        await self.pool.close()
 
 
-@pytest.fixture(params=["embedded", "server"])
+@pytest.fixture(params=["embedded", "server", "client in its local mode"])
 async def backend(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerator[StoreBackend]:
-    if request.param == "embedded":
-        store_backend = StoreBackend(tmp_path / "vectors", HttpPool())
+    if request.param != "embedded" and find_spec("qdrant_client") is None:
+        pytest.skip("needs qdrant-client: make setup")
+    if request.param != "server":
+        store_backend = StoreBackend(tmp_path / "vectors", is_local=request.param != "embedded")
         yield store_backend
         await store_backend.close()
         return
     async with qdrant_server(_KEY) as server:
-        store_backend = StoreBackend(tmp_path, HttpPool(), server)
+        store_backend = StoreBackend(tmp_path, server)
         yield store_backend
         await store_backend.close()
