@@ -1,9 +1,11 @@
 """The stores under test, each on a place of its own that can be opened again."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Generator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -25,6 +27,14 @@ class _LocalClient(ServerVectors):
 
     def opening_request(self) -> dict[str, object]:
         return {**super().opening_request(), "folder": str(self._folder)}
+
+
+@contextmanager
+def _memory_folder() -> Generator[Path]:
+    """A folder without a disk, where there is such a thing: the client's local mode commits each point."""
+    memory = Path("/dev/shm")
+    with TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
+        yield Path(folder)
 
 
 @dataclass
@@ -56,9 +66,11 @@ async def backend(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenera
     if request.param != "embedded" and find_spec("qdrant_client") is None:
         pytest.skip("needs qdrant-client: make setup")
     if request.param != "server":
-        store_backend = StoreBackend(tmp_path / "vectors", is_local=request.param != "embedded")
-        yield store_backend
-        await store_backend.close()
+        is_local = request.param != "embedded"
+        with _memory_folder() if is_local else nullcontext(tmp_path) as folder:
+            store_backend = StoreBackend(folder / "vectors", is_local=is_local)
+            yield store_backend
+            await store_backend.close()
         return
     async with qdrant_server(_KEY) as server:
         store_backend = StoreBackend(tmp_path, server)

@@ -131,14 +131,14 @@ class _Collection:
     def _answer(self, request: _Request) -> dict[str, object]:
         match request.get("op"):
             case "search":
-                found = self._client.query_points(
+                page = self._client.query_points(
                     self._name,
                     query=_numbers(request.get("vector", "")),
                     limit=request.get("limit", 0),
                     query_filter=_filter(request.get("where", {})),
                     with_payload=False,
                 )
-                return {"hits": [(point.id, point.score) for point in found.points]}
+                return {"hits": [(point.id, point.score) for point in page.points]}
             case "upsert":
                 self._client.upsert(self._name, [_point(stored) for stored in request.get("points", [])], wait=True)
             case "delete":
