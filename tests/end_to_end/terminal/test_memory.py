@@ -4,7 +4,9 @@ import asyncio
 import re
 import signal
 import sys
+from pathlib import Path
 
+import msgspec
 import pytest
 from aiohttp import web
 
@@ -166,3 +168,49 @@ async def test_an_interrupt_cancels_the_download_of_the_model(own_errand: Errand
         await is_cancelled.wait()
     (stats,) = (await own_errand.run("memory", "stats", "--json")).lines
     assert stats["model"]["status"] == "missing"  # type: ignore[index, call-overload]
+
+
+async def numbers_of(errand: Errand, *texts: str) -> list[str]:
+    hits = [(await errand.run("memory", "search", text, "--limit", "1", "--json")).lines[0] for text in texts]
+    return [str(hit["number"]) for hit in hits]
+
+
+async def test_an_entry_that_is_edited_becomes_a_fact_and_its_message_is_forgotten(own_errand: Errand) -> None:
+    await talk(own_errand, *SAID)
+    (number,) = await numbers_of(own_errand, SAID[0])
+    right = "The tide tables are in /srv/tides-2027.csv"
+    edited = await own_errand.run("memory", "edit", number, right, "--yes")
+    assert edited.code == 0 and right in edited.out
+    assert right in (await own_errand.run("memory", "facts")).out
+    hits = (await own_errand.run("memory", "search", "tide tables", "--json")).lines
+    assert not any("tides.csv" in str(hit["text"]) for hit in hits)
+
+
+async def test_two_entries_and_two_facts_are_merged_into_one(own_errand: Errand) -> None:
+    await talk(own_errand, *SAID)
+    numbers = await numbers_of(own_errand, *SAID)
+    both = "Tide tables: /srv/tides.csv. Printer in the hall: toner."
+    assert (await own_errand.run("memory", "merge", *numbers, both, "--yes")).code == 0
+    assert (await own_errand.run("memory", "pin", "The printer is a laser")).code == 0
+    (first, second) = [str(line["id"]) for line in (await own_errand.run("memory", "facts", "--json")).lines]
+    assert (await own_errand.run("memory", "merge", first, second, "The printer in the hall is a laser")).code == 0
+    facts = (await own_errand.run("memory", "facts", "--json")).lines
+    assert [fact["text"] for fact in facts] == ["The printer in the hall is a laser"]
+    wrong = await own_errand.run("memory", "merge", first, first, "The same")
+    assert wrong.code != 0 and "same fact" in wrong.err
+
+
+async def test_memory_is_exported_as_json_lines_and_as_markdown(own_errand: Errand, tmp_path: Path) -> None:
+    long = "a remark about the lighthouse " * 60
+    await talk(own_errand, SAID[0], f"# not a heading\n{long}")
+    assert (await own_errand.run("memory", "pin", "Answer in German.")).code == 0
+    lines, text = tmp_path / "memory.jsonl", tmp_path / "memory.md"
+    done = await own_errand.run("memory", "export", str(lines))
+    assert done.code == 0 and "4 entries" in done.out
+    rows = [msgspec.json.decode(line) for line in lines.read_bytes().splitlines()]
+    assert [row["kind"] for row in rows] == ["fact", *["entry"] * 4]
+    assert any(row["text"].endswith(long.strip()) for row in rows)
+    assert (await own_errand.run("memory", "export", str(lines))).code != 0
+    assert (await own_errand.run("memory", "export", str(text))).code == 0
+    written = text.read_text(encoding="utf-8")
+    assert "- Answer in German. (always)" in written and "> # not a heading" in written and SAID[0] in written

@@ -1,5 +1,6 @@
 """`errand memory`: searching it, the facts that every task is told, forgetting, its indexes and its log."""
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import msgspec
@@ -7,6 +8,7 @@ import msgspec
 from errand.cli.arguments import UsageError, workspace_path, wrong_arguments
 from errand.cli.command import Command
 from errand.cli.commands.memory import index
+from errand.cli.commands.memory.editing import export, merge_facts, replace_entries
 from errand.cli.commands.memory.folders import folders
 from errand.cli.commands.memory.forgetting import forget
 from errand.cli.lookup import only_match
@@ -41,6 +43,9 @@ _ACTIONS = (
     Action("show NUMBER", "show the full text of a search result"),
     Action("pin 'TEXT'", "add a fact: a sentence or a short paragraph"),
     Action("edit ID 'TEXT'", "edit a fact; --scope and --folder change where it applies", first="fact"),
+    Action("edit NUMBER 'TEXT'", "make a corrected entry a fact, and forget its message"),
+    Action("merge ID ID 'TEXT'", "merge two facts into one, or two entries by their numbers, which are forgotten"),
+    Action("export FILE", "write all of memory to a file: Markdown for .md, else JSON lines; - prints it"),
     Action("accept ID", "accept a proposed fact; with a TEXT, in these words", first="fact"),
     Action("unpin ID", "remove a fact, or decline a proposed one", first="fact"),
     Action(
@@ -70,8 +75,8 @@ class MemoryOptions(CommandOptions, frozen=True, kw_only=True):
         Argument(
             "WHAT",
             (
-                "facts (the default), search, show, pin, edit, accept, unpin, forget, folders, log, stats, prune, "
-                "rebuild or download, and its argument"
+                "facts (the default), search, show, pin, edit, merge, accept, unpin, forget, export, folders, log, "
+                "stats, prune, rebuild or download, and its argument"
             ),
         ),
     ] = ()
@@ -92,7 +97,9 @@ class MemoryOptions(CommandOptions, frozen=True, kw_only=True):
     ] = None
     before: Annotated[str | None, Option("--before", "with search: only before this time", "TIME")] = None
     limit: Annotated[int | None, Option("--limit", "with search and log: show at most N (default: 10, 50)", "N")] = None
-    yes: Annotated[bool, Flag("--yes", "with forget: do not ask for confirmation")] = False
+    yes: Annotated[bool, Flag("--yes", "with forget, edit and merge: do not ask; with export: replace the file")] = (
+        False
+    )
 
 
 async def memory(options: MemoryOptions, paths: Paths, output: CommandOutput) -> int:
@@ -105,6 +112,15 @@ async def memory(options: MemoryOptions, paths: Paths, output: CommandOutput) ->
                 output.each(await _facts(connection), lambda fact: _lines(fact, output.style), empty=empty)
             case ["pin", *words] if words:
                 await _pin(connection, MemoryPinParams(text=" ".join(words)), options, output)
+            case ["edit", number, *words] if number.isdecimal() and words:
+                change = _with_scope(MemoryPinParams(text=" ".join(words)), options)
+                fact = await replace_entries(connection, (number,), change, output, yes=options.yes)
+                output.result(fact, *_lines(fact, output.style))
+            case ["merge", first, second, *words] if words:
+                fact = await _merged(connection, (first, second), " ".join(words), options, output)
+                output.result(fact, *_lines(fact, output.style))
+            case ["export", file]:
+                await export(connection, file, output, yes=options.yes)
             case ["edit", part, *words] if words or options.scope is not None or options.folder is not None:
                 fact = await _matching(connection, part)
                 await _pin(connection, _change(fact, words), options, output)
@@ -138,6 +154,19 @@ async def memory(options: MemoryOptions, paths: Paths, output: CommandOutput) ->
 
 
 MEMORY = Command(MemoryOptions, memory, actions=_ACTIONS)
+
+
+async def _merged(
+    connection: Connection, parts: Sequence[str], text: str, options: MemoryOptions, output: CommandOutput
+) -> Fact:
+    """Merge two entries, named by their numbers, or two facts, into one fact."""
+    change = _with_scope(MemoryPinParams(text=text), options)
+    if all(map(str.isdecimal, parts)):
+        return await replace_entries(connection, parts, change, output, yes=options.yes)
+    facts = [await _matching(connection, part) for part in parts]
+    if len({fact.id for fact in facts}) < len(facts):
+        raise UsageError(tr("These are the same fact."))
+    return await merge_facts(connection, facts, change, output)
 
 
 async def _facts(connection: Connection) -> tuple[Fact, ...]:

@@ -16,6 +16,7 @@ from errand.protocol.memory import (
     MEMORY_PREVIEW_FORGET,
     ForgettableNode,
     MemoryForgetParams,
+    MemoryForgetResult,
     MemoryPreviewForgetParams,
 )
 from errand.text.translation import tr, trn
@@ -28,15 +29,22 @@ async def forget(connection: Connection, parts: Sequence[str], output: CommandOu
     """Forget messages, each by any part of its id that no other has, once the person has confirmed it."""
     node_ids = tuple([(await find_message(connection, part)).id for part in parts])
     if not yes:
-        await _confirm(connection, node_ids, output)
+        await confirm_forgetting(connection, node_ids, output)
+    result = await forget_nodes(connection, node_ids, output)
+    output.result(result, forgotten_text(result))
+
+
+async def forget_nodes(connection: Connection, node_ids: tuple[str, ...], output: CommandOutput) -> MemoryForgetResult:
+    """Forget messages, and say what was not reached."""
     result = await connection.call(MEMORY_FORGET, MemoryForgetParams(node_ids=node_ids))
     result = msgspec.structs.replace(result, to_remove=await wait_removed(connection, result.to_remove, output))
-    output.result(result, forgotten_text(result))
     for line in remarks(result):
         output.note(line)
+    return result
 
 
-async def _confirm(connection: Connection, node_ids: tuple[str, ...], output: CommandOutput) -> None:
+async def confirm_forgetting(connection: Connection, node_ids: tuple[str, ...], output: CommandOutput) -> None:
+    """Ask whether the texts of these messages may be removed for good."""
     preview = await connection.call(MEMORY_PREVIEW_FORGET, MemoryPreviewForgetParams(node_ids=node_ids))
     if not preview.removes.nodes:
         return  # forgotten before; what is left of it, if anything, goes without a question

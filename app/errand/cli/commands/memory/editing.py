@@ -1,0 +1,92 @@
+"""`errand memory edit|merge|export` of entries: an edited entry becomes a fact, and the messages are forgotten.
+
+Messages never change: what a person corrects is told to every task as a fact from then on, and the text that was wrong
+is removed for good.
+"""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from errand.cli.arguments import UsageError
+from errand.cli.commands.memory.forgetting import confirm_forgetting, forget_nodes
+from errand.cli.exit_codes import CommandError
+from errand.cli.output import CommandOutput
+from errand.client.connection import Connection
+from errand.client.errors import CallError
+from errand.client.memory_export import export_memory, form_of, write_memory
+from errand.protocol.memory import (
+    MEMORY_GET,
+    MEMORY_PIN,
+    MEMORY_UNPIN,
+    Fact,
+    MemoryGetParams,
+    MemoryItem,
+    MemoryPinParams,
+    MemoryUnpinParams,
+)
+from errand.text.printable import reason
+from errand.text.translation import tr, trn
+
+
+async def replace_entries(
+    connection: Connection, numbers: Sequence[str], fact: MemoryPinParams, output: CommandOutput, *, yes: bool
+) -> Fact:
+    """Pin a fact in the place of entries, whose messages are forgotten; asks first unless `yes`."""
+    items = [await _entry(connection, number) for number in numbers]
+    node_ids = tuple({item.node_id: None for item in items})
+    if not yes:
+        await confirm_forgetting(connection, node_ids, output)
+    first = items[0]
+    origin = msgspec.structs.replace(fact, conversation_id=first.conversation_id, node_id="")
+    pinned = (await connection.call(MEMORY_PIN, origin)).fact
+    try:
+        await forget_nodes(connection, node_ids, output)
+    except CallError:  # an agent works there: nothing is changed
+        await connection.call(MEMORY_UNPIN, MemoryUnpinParams(id=pinned.id))
+        raise
+    return pinned
+
+
+async def merge_facts(
+    connection: Connection, facts: Sequence[Fact], change: MemoryPinParams, output: CommandOutput
+) -> Fact:
+    """Change one of the facts, and remove the others."""
+    first, *others = sorted(facts, key=lambda fact: fact.text != change.text)
+    merged = (await connection.call(MEMORY_PIN, msgspec.structs.replace(change, id=first.id))).fact
+    for other in others:
+        await connection.call(MEMORY_UNPIN, MemoryUnpinParams(id=other.id))
+    output.note(trn("{n} fact removed.", "{n} facts removed.", len(facts) - 1))
+    return merged
+
+
+async def export(connection: Connection, file: str, output: CommandOutput, *, yes: bool) -> None:
+    """Write memory into a file, `-` for standard output; a file that exists is replaced with `yes` alone."""
+    if file == "-":
+        await write_memory(connection, sys.stdout.buffer, "jsonl")
+        return
+    path = _path(file)
+    try:
+        count = await export_memory(connection, path, form_of(file), overwrite=yes)
+    except FileExistsError as error:
+        raise CommandError(tr("{file} exists already; --yes replaces it.").format(file=file)) from error
+    except OSError as error:
+        raise CommandError(tr("{file} cannot be written: {reason}").format(file=file, reason=reason(error))) from error
+    entries = trn("{n} entry", "{n} entries", count)
+    output.result(
+        {"file": str(path), "entries": count}, tr("{entries} written to {file}.").format(entries=entries, file=path)
+    )
+
+
+def _path(file: str) -> Path:
+    return Path(file).expanduser()
+
+
+async def _entry(connection: Connection, number: str) -> MemoryItem:
+    if not number.isdecimal():
+        raise UsageError(
+            tr("{number!r} is not the number of an entry. errand memory search shows them.").format(number=number)
+        )
+    return (await connection.call(MEMORY_GET, MemoryGetParams(number=int(number)))).item
