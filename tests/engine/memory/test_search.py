@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -32,8 +32,8 @@ class Memory:
             entries.append(MemoryEntry(self._count, str(self._count), session, speaker, role, at, text))
         await self.index.run(lambda index: index.add(entries))
 
-    async def find(self, question: str, limit: int = 10) -> list[str]:
-        search_result = await self.search.find(read_question(question), limit, CancelSignal())
+    async def find(self, question: str, limit: int = 10, today: date | None = None) -> list[str]:
+        search_result = await self.search.find(read_question(question, today), limit, CancelSignal())
         return [candidate.entry.entry.id for candidate in search_result.candidates]
 
 
@@ -64,6 +64,28 @@ async def test_a_short_answer_is_found_by_the_words_of_its_question(memory: Memo
 async def test_an_entry_of_the_day_that_is_asked_for_comes_before_others(memory: Memory) -> None:
     await memory.add(*["The backup failed."] * 5)
     assert (await memory.find("Which backup failed on 4 March 2026?"))[0] == "3"
+
+
+@pytest.mark.parametrize("question", ["What was the weather last Friday?", "Wie war das Wetter letzten Freitag?"])
+async def test_a_relative_day_is_found_also_by_entries_without_a_word_of_the_question(
+    memory: Memory, question: str
+) -> None:
+    await memory.add(*(f"Stage {number}: rain and wind." for number in range(30)))
+    assert (await memory.find(question, today=date(2026, 3, 17)))[0] == "12"
+
+
+async def test_what_tells_of_a_day_comes_before_what_was_written_on_it(memory: Memory) -> None:
+    await memory.add("The backup is dull.", "The backup is dull, too.", "The backup? A dull thing.")
+    await memory.add("Yesterday the backup failed.", "Gestern war das Backup langsam.", "It runs now.")
+    assert (await memory.find("What was it with the backup on 4 March 2026?"))[:2] == ["4", "3"]
+    assert (await memory.find("Was war mit dem Backup am 5. März 2026?"))[0] == "5"
+
+
+async def test_days_leave_with_the_entries_that_tell_of_them(memory: Memory) -> None:
+    await memory.add("Yesterday the backup failed.", "It runs now.")
+    await memory.index.run(lambda index: index.remove((1,)))
+    assert await memory.index.run(lambda index: index.stated_days((1, 2))) == {}
+    assert await memory.index.run(lambda index: index.traits((1, 2)).keys()) == {2}
 
 
 async def test_who_is_named_in_the_question_comes_before_others(memory: Memory) -> None:
