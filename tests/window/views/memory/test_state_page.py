@@ -135,3 +135,22 @@ def test_a_ready_model_offers_no_download(model: ModelView) -> None:
 
 def _chosen(parent: QWidget, caption: str) -> str:
     return "/srv/b"
+
+
+async def test_what_was_decided_about_other_folders_is_listed_and_turned(
+    dialog: MemoryDialog, engine: StoreEngine
+) -> None:
+    await until(lambda: has(dialog, "Nothing was decided about two folders yet."))
+    memory = engine.parts.services.memory
+    memory.sharing.decide("/srv/a", "/srv/b", "apart")
+    memory.set_given("node_1", again=False)
+    await press(dialog, "Share all folders")
+    await until(lambda: has(dialog, "/srv/a and /srv/b: kept apart"))
+    assert await setting(engine, "other_folders") == "share"
+    assert has(dialog, "1 entry is never given again unasked.")
+    await press(dialog, "Share: /srv/a and /srv/b: kept apart")
+    await until(lambda: has(dialog, "/srv/a and /srv/b: shared"))
+    assert [pair.shares for pair in engine.parts.services.settings.values.folder_pairs] == [True]
+    await press(dialog, "Give them again")
+    await until(lambda: not has(dialog, "is never given again"))
+    assert engine.parts.services.settings.values.not_given_again == ()

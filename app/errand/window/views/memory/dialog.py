@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QDialog, QStackedWidget, QTabBar, QWidget
 
 from errand.text.translation import tr
 from errand.window.stores.memory import LeftOutStore, MemoryEntryStore, MemoryStateStore
+from errand.window.stores.shared_folders import SharedFoldersStore
 from errand.window.stores.stores import Stores
 from errand.window.theme.style import set_style
 from errand.window.theme.theme import Theme
@@ -46,14 +47,15 @@ class MemoryDialog(QDialog):
         self._entry_store = MemoryEntryStore(stores.session, self)
         self._state = MemoryStateStore(stores.session, stores.tasks, self)
         left_out = LeftOutStore(stores.session, self)
+        shared = SharedFoldersStore(stores.session, self)
         self.tabs = QTabBar()
         self.entries = EntriesPageView(theme, self._entry_store, stores.facts)
         self.facts = FactsPageView(theme, stores.facts)
-        self.state = StatePageView(theme, self._state, left_out)
+        self.state = StatePageView(theme, self._state, left_out, shared)
         self.banner = BannerView(theme)
         self._stack = QStackedWidget()
         self._lay_out()
-        for source in (self._entry_store, self._entry_store.forgetting, self._state, left_out, stores.facts):
+        for source in (self._entry_store, self._entry_store.forgetting, self._state, left_out, shared, stores.facts):
             source.failed.connect(self._on_failed)
         self._connect()
 

@@ -12,9 +12,11 @@ from errand.client.texts.forgetting import being_removed
 from errand.protocol.memory import EmbeddingModel, MemoryLogEntry, MemoryPruneResult, MemoryStatsResult
 from errand.text.translation import grouped, tr, trn
 from errand.window.stores.memory import LeftOutFolder, LeftOutStore, MemoryStateStore
+from errand.window.stores.shared_folders import SharedFoldersStore
 from errand.window.theme.style import push_button, set_style
 from errand.window.theme.theme import Theme
 from errand.window.views.memory.clean_up import CleanUpView
+from errand.window.views.memory.shared_folders import SharedFoldersView
 from errand.window.views.memory.texts import left_out_text, log_line, model_text
 from errand.window.widgets.boxes import at_left, fill, set_at_top, set_hbox, set_vbox, vbox
 from errand.window.widgets.containers import hairline, vertical_scroll_area
@@ -26,6 +28,9 @@ from errand.window.widgets.progress import ProgressView
 _LEFT_OUT = tr(
     "Conversations in these folders and their subfolders are left out of memory. To leave out a "
     "single conversation, use its menu in the list."
+)
+_OTHER_FOLDERS = tr(
+    "Whether agents are given what was said in conversations of other folders. Pinned facts are told everywhere."
 )
 _CLEAN_UP = tr("Memory is built from your conversations. Nothing here changes them.")
 
@@ -212,11 +217,15 @@ class StatePageView(QWidget):
 
     notified = Signal(str)
 
-    def __init__(self, theme: Theme, state: MemoryStateStore, left_out: LeftOutStore) -> None:
+    def __init__(
+        self, theme: Theme, state: MemoryStateStore, left_out: LeftOutStore, shared: SharedFoldersStore
+    ) -> None:
         super().__init__()
         self._theme = theme
         self._state = state
         self._folders = left_out
+        self._shared = shared
+        self._shared_folders = SharedFoldersView(shared, theme)
         self.numbers = NumbersView(theme)
         self.model = ModelView(theme)
         self.clean_up = CleanUpView(theme)
@@ -238,6 +247,7 @@ class StatePageView(QWidget):
     def open(self) -> None:
         self._state.load()
         self._folders.load()
+        self._shared.load()
 
     def _lay_out(self) -> None:
         tokens = self._theme.tokens
@@ -249,6 +259,7 @@ class StatePageView(QWidget):
             (tr("Search by meaning"), "", self.model),
             (tr("Clean up"), _CLEAN_UP, self.clean_up),
             (tr("Excluded folders"), _LEFT_OUT, self._left_out),
+            (tr("Other folders"), _OTHER_FOLDERS, self._shared_folders),
             (tr("Activity"), "", self.log),
         )
         for number, (title, text, view) in enumerate(sections):

@@ -51,6 +51,10 @@ def _open_memory(window: MainWindow) -> None:
     window.dialogs.open_memory(window.conversations.active.store.conversation)
 
 
+def _open_other_folders(window: MainWindow) -> None:
+    window.dialogs.open_memory(window.conversations.active.store.conversation, "state")
+
+
 def _switch_theme(window: MainWindow) -> None:
     window.theme.set_mode("light" if window.theme.tokens.dark else "dark")
 
@@ -281,6 +285,7 @@ ACTIONS = (
         tr("Use memory here or not"),
         run=lambda window: _switch_memory(window, window.stores.conversations.switch_recall),
     ),
+    WindowAction("other_folders", tr("Memory of other folders"), run=_open_other_folders),
     WindowAction("theme", tr("Toggle light and dark theme"), run=_switch_theme),
     WindowAction("shortcuts", tr("Keyboard shortcuts"), ("Ctrl+/",), run=_open_shortcuts),
     WindowAction("quick", tr("Quick task"), ("Ctrl+Shift+N",), run=lambda window: window.quick_task_requested.emit()),
