@@ -189,3 +189,24 @@ def test_a_folder_of_the_conversation_alone_is_not_named_by_an_id(choices: TaskO
     assert choices.folder_button.toolTip() == "/data/workspaces/c1"
     choices.show_task(replace_fields(task("t2"), workspace="/home/me/c2"))
     assert choices.folder_button.accessibleName() == "Working folder: c2"
+
+
+async def test_memory_is_paused_for_a_conversation_by_mouse_and_by_keyboard(fixture: ViewFixture) -> None:
+    await fixture.finish()
+    switch = fixture.view.input_panel.task_options.memory_button
+    await until(lambda: not switch.isHidden())
+    assert switch.accessibleName() == "Memory: this conversation is remembered"
+    QTest.mouseClick(switch, Qt.MouseButton.LeftButton)
+    await until(lambda: switch.accessibleName() == "Memory: this conversation is not remembered")
+    assert switch.property("tone") == "waiting"
+    conversation = fixture.view.store.conversation
+    assert conversation is not None and not conversation.remembers
+    switch.setFocus()
+    QTest.keyClick(switch, Qt.Key.Key_Space)
+    await until(lambda: switch.accessibleName() == "Memory: this conversation is remembered")
+
+
+def test_before_there_is_a_conversation_the_switch_of_memory_is_hidden(choices: TaskOptionsView) -> None:
+    assert choices.memory_button.isHidden()
+    choices.set_remembers(False)
+    assert (choices.memory_button.isHidden(), choices.memory_button.text()) == (False, "Not remembered")

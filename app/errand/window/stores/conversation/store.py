@@ -46,6 +46,7 @@ class ConversationStore(RowStore):
     followed = Signal()
     title_changed = Signal()
     approve_changed = Signal()
+    remembers_changed = Signal()
     loaded = Signal()
     reached = Signal(int)
     missed = Signal()
@@ -149,6 +150,8 @@ class ConversationStore(RowStore):
             self.title_changed.emit()
         if before is None or conversation.approve != before.approve:
             self.approve_changed.emit()
+        if before is None or conversation.remembers != before.remembers:
+            self.remembers_changed.emit()
 
     def put_task(self, task: Task) -> None:
         self.touch(self.branch.put_task(task))
