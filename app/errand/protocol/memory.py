@@ -121,7 +121,8 @@ class MemoryStatsResult(Wire, frozen=True, kw_only=True):
 
     `pruned` entries have none any more. The vectors of `to_remove` entries that were forgotten, deleted or pruned may
     still be on the disk; after a restart of the engine this is 1 until that is known. `problem` says why memory does
-    not work as it should; usually empty.
+    not work as it should; usually empty. `other_languages`: much of what the person wrote of late is not English,
+    which the embedding model reads best.
     """
 
     entries: int
@@ -134,6 +135,7 @@ class MemoryStatsResult(Wire, frozen=True, kw_only=True):
     vector_bytes: int
     model: EmbeddingModel
     problem: str = ""
+    other_languages: bool = False
 
 
 class MemoryRebuildParams(Wire, frozen=True, kw_only=True):

@@ -14,9 +14,13 @@ import array, hashlib, math, os, time
 
 class TextEmbedding:
     def __init__(self, model_name, *, threads, specific_model_path, local_files_only):
-        assert model_name == "sentence-transformers/all-MiniLM-L6-v2" and local_files_only and threads >= 1
+        graph, self.tokens = {
+            "sentence-transformers/all-MiniLM-L6-v2": ("model.onnx", 256),
+            "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2": ("model_optimized.onnx", 128),
+        }[model_name]
+        assert local_files_only and threads >= 1
         assert os.environ["HF_HUB_OFFLINE"] == "1"
-        with open(os.path.join(specific_model_path, "model.onnx")) as file:
+        with open(os.path.join(specific_model_path, graph)) as file:
             self.size = int(file.read())
         if not self.size:
             raise ValueError("no graph in the file")
@@ -24,7 +28,7 @@ class TextEmbedding:
         self.folder = specific_model_path
 
     def enable_truncation(self, max_length):
-        assert max_length == 256
+        assert max_length == self.tokens
 
     def embed(self, documents, batch_size):
         assert batch_size == len(documents) <= 8
@@ -43,7 +47,8 @@ class TextEmbedding:
             sums = [math.nan if "nan" in text.split() else 0.0] * self.size
             for word in text.split():
                 sums[int(hashlib.sha256(word.encode()).hexdigest(), 16) % self.size] += 1
-            length = math.sqrt(sum(x * x for x in sums)) or 1.0
+            # The library returns the vectors of the multilingual model as they are.
+            length = (math.sqrt(sum(x * x for x in sums)) or 1.0) if self.tokens == 256 else 1.0
             yield array.array("f", [x / length for x in sums])
 """
 

@@ -12,6 +12,14 @@ def offer_text(model: EmbeddingModel) -> str:
     )
 
 
+def multilingual_text() -> str:
+    """Return what helps a person who writes in other languages than English."""
+    return tr(
+        "Much of what you write isn't English, which the model reads best. For other languages, put the files of "
+        "{address} into a folder, name it in the setting “Embedding model”, and start the engine again."
+    ).format(address="https://huggingface.co/Qdrant/paraphrase-multilingual-MiniLM-L12-v2-onnx-Q")
+
+
 def download_text(model: EmbeddingModel) -> str:
     """Return how far the download is."""
     if not model.total:

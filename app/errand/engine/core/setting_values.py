@@ -254,7 +254,9 @@ class SettingValues(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         str,
         _setting(
             "Embedding model",
-            "Folder with all-MiniLM-L6-v2 in ONNX format. Empty: `embedding` in the data directory.",
+            "Folder with all-MiniLM-L6-v2 in ONNX format, or, for languages other than English, "
+            "paraphrase-multilingual-MiniLM-L12-v2 (used when the engine has started again). Empty: `embedding` in the "
+            "data directory.",
         ),
     ] = ""
     offer_embedding_model: Annotated[

@@ -27,6 +27,24 @@ _PACKAGE = "fastembed"
 MODEL_FILES = ("model.onnx", "tokenizer.json", "tokenizer_config.json")
 MODEL_REPOSITORY = "Qdrant/all-MiniLM-L6-v2-onnx"
 MODEL_SOURCE = f"https://huggingface.co/{MODEL_REPOSITORY}"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelKind:
+    """A model by its name in the library; of its `files` the first is the graph. Of a text it reads `tokens`."""
+
+    name: str
+    files: tuple[str, ...]
+    tokens: int
+
+
+ENGLISH = ModelKind(MODEL_NAME, MODEL_FILES, 256)
+# Of https://huggingface.co/Qdrant/paraphrase-multilingual-MiniLM-L12-v2-onnx-Q: about 50 languages, 220 MB.
+MULTILINGUAL = ModelKind(
+    "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2",
+    ("model_optimized.onnx", "tokenizer.json", "tokenizer_config.json"),
+    128,
+)
 NOT_INSTALLED = (
     "The package fastembed is not installed. It comes with Errand on Linux (x86-64, ARM64) and macOS (Apple silicon) "
     "with Python 3.11 to 3.14: install Errand again there."
@@ -65,11 +83,13 @@ class _Process:
 class Embedder:
     """The embedder of the engine; calls take turns, batch by batch. The process ends `idle_s` after its last use.
 
-    `folder` returns where the model is now. While `throttled` (tasks run), background texts leave the processor free
+    `folder` returns where the model is now, which is of one `kind` as long as the engine runs: vectors of two models
+    cannot be compared. While `throttled` (tasks run), background texts leave the processor free
     most of the time.
     """
 
-    def __init__(self, folder: Callable[[], Path], idle_s: float = IDLE_S) -> None:
+    def __init__(self, folder: Callable[[], Path], idle_s: float = IDLE_S, kind: ModelKind = ENGLISH) -> None:
+        self.kind = kind
         self._folder = folder
         self._idle_s = idle_s
         self.throttled = False
@@ -191,7 +211,13 @@ class Embedder:
             return process
         await self._end()
         packages = await asyncio.to_thread(_installed, folder)
-        process = self._process = await _started(folder, packages)
+        if kind_of(folder) != self.kind:
+            raise ToolError(
+                f"The folder {folder} has another embedding model, {kind_of(folder).name}. It is used when the engine "
+                "has started again (errand engine --stop); the vectors are made anew then.",
+                "another embedding model",
+            )
+        process = self._process = await _started(folder, packages, self.kind)
         answer = await _read(process.reader)
         if not answer.ready:
             raise ToolError(f"The model in {folder} cannot be loaded: {answer.error}")
@@ -244,10 +270,17 @@ def is_installed() -> bool:
 
 def missing_files(folder: Path) -> list[str]:
     """Return the names of the files that the model in this folder lacks, with those that hold the graph's weights."""
-    missing = [name for name in MODEL_FILES if not (folder / name).is_file()]
-    if MODEL_FILES[0] not in missing:
-        missing += [name for name in _weights_files(folder / MODEL_FILES[0]) if not (folder / name).is_file()]
+    files = kind_of(folder).files
+    missing = [name for name in files if not (folder / name).is_file()]
+    if files[0] not in missing:
+        missing += [name for name in _weights_files(folder / files[0]) if not (folder / name).is_file()]
     return missing
+
+
+def kind_of(folder: Path) -> ModelKind:
+    """Return the kind of the model in a folder, by the name of its graph; the English one without any."""
+    graphs = {kind: (folder / kind.files[0]).is_file() for kind in (ENGLISH, MULTILINGUAL)}
+    return MULTILINGUAL if graphs[MULTILINGUAL] and not graphs[ENGLISH] else ENGLISH
 
 
 def _weights_files(graph: Path) -> list[str]:
@@ -284,9 +317,9 @@ def _installed(folder: Path) -> Path:
     return Path(spec.origin).parents[1]
 
 
-async def _started(folder: Path, packages: Path) -> _Process:
+async def _started(folder: Path, packages: Path, kind: ModelKind) -> _Process:
     """Return the process, whose model is being loaded. It runs our code and the library alone, so it has no sandbox."""
-    arguments = (str(folder), str(packages))
+    arguments = (str(folder), str(packages), kind.name, str(kind.tokens))
     try:
         helper = await start_helper("embedding", embedding_child.__file__, arguments, variables=_OFFLINE)
     except (OSError, ValueError) as error:

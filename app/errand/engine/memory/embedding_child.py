@@ -1,8 +1,9 @@
 """The process that turns texts into vectors: the engine never loads the model itself. The only user of fastembed.
 
-Standard input is a socket with length-prefixed JSON both ways. The arguments are the folder of the model and the one in
-which the package lies. Once the model is loaded, `{"ready": true}` goes out; then each list of texts is answered by
-`{"vectors": …}` or `{"error": …}`. It ends with the socket, and imports nothing else of the app.
+Standard input is a socket with length-prefixed JSON both ways. The arguments are the folder of the model, the one in
+which the package lies, the name of the model in the library, and how many tokens of a text it reads. Once the model is
+loaded, `{"ready": true}` goes out; then each list of texts is answered by `{"vectors": …}` or `{"error": …}`. It ends
+with the socket, and imports nothing else of the app.
 """
 
 import json
@@ -12,12 +13,9 @@ import struct
 import sys
 from collections.abc import Iterable, Sequence
 from importlib import import_module
-from math import isfinite
+from math import hypot, isfinite
 from typing import Protocol, cast
 
-_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
-# The length the model was trained for. The files of its ports say 128 or 512.
-_TOKENS = 256
 _MAX_THREADS = 4
 _DIGITS = 6
 
@@ -49,13 +47,13 @@ class _Package(Protocol):
 
 
 def main(arguments: Sequence[str]) -> int:
-    folder, packages = arguments
+    folder, packages, name, tokens = arguments
     if packages not in sys.path:  # before other packages, as in the engine, and after Python's own modules
         others = (number for number, path in enumerate(sys.path) if path.endswith("-packages"))
         sys.path.insert(next(others, len(sys.path)), packages)
     with socket.socket(fileno=0) as connection:
         try:
-            model = _loaded(folder)
+            model = _loaded(folder, name, int(tokens))
         except Exception as error:  # noqa: BLE001 -- whatever the library raises is told to the engine
             _send(connection, {"error": f"{type(error).__name__}: {error}"[:2_000]})
             return 1
@@ -65,11 +63,12 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _loaded(folder: str) -> _Model:
+def _loaded(folder: str, name: str, tokens: int) -> _Model:
     package = cast(_Package, import_module("fastembed"))  # optional, so that no type checker finds it
     threads = max(1, min(_MAX_THREADS, (os.cpu_count() or 1) // 2))
-    model = package.TextEmbedding(_MODEL, threads=threads, specific_model_path=folder, local_files_only=True)
-    model.model.tokenizer.enable_truncation(_TOKENS)
+    model = package.TextEmbedding(name, threads=threads, specific_model_path=folder, local_files_only=True)
+    # The length the model was trained for: the files of its ports say others.
+    model.model.tokenizer.enable_truncation(tokens)
     return model
 
 
@@ -82,8 +81,14 @@ def _answer(model: _Model, texts: list[str]) -> dict[str, object]:
 
 
 def _rounded(vector: list[float]) -> list[float]:
-    """Return the rounded vector; zeros for one with NaN, which JSON cannot hold: neither has a direction."""
-    return [round(number, _DIGITS) for number in vector] if all(map(isfinite, vector)) else [0.0] * len(vector)
+    """Return the vector with a length of 1, rounded; zeros for one with NaN, which JSON cannot hold.
+
+    The library does not do that for every model.
+    """
+    length = hypot(*vector)
+    if not isfinite(length) or not length:
+        return [0.0] * len(vector)
+    return [round(number / length, _DIGITS) for number in vector]
 
 
 def _send(connection: socket.socket, message: dict[str, object]) -> None:

@@ -17,13 +17,13 @@ from errand.engine.core.secrets import KeyStore
 from errand.engine.core.settings import Settings
 from errand.engine.event_log import EventLog
 from errand.engine.memory import vector_states
-from errand.engine.memory.embedding import DIMENSIONS, Embedder, is_installed
+from errand.engine.memory.embedding import DIMENSIONS, ENGLISH, Embedder, is_installed
 from errand.engine.memory.index import WordIndex
 from errand.engine.memory.index_thread import IndexThread, IndexUnavailable
 from errand.engine.memory.indexer import Indexer
 from errand.engine.memory.model_download import ModelDownload, ModelState, hub_source
 from errand.engine.memory.model_package import pip_indexes
-from errand.engine.memory.passages import VECTORS_OF
+from errand.engine.memory.passages import vectors_of
 from errand.engine.memory.reader import MemoryReader
 from errand.engine.memory.recall.folders import FolderSharing
 from errand.engine.memory.rules import MemoryRules
@@ -32,6 +32,7 @@ from errand.engine.memory.vector_filler import VectorFiller
 from errand.engine.memory.vectors.base import VectorStore
 from errand.engine.memory.vectors.embedded import EmbeddedVectors
 from errand.engine.memory.vectors.server import ServerVectors
+from errand.engine.memory.words.stop_words import is_english
 from errand.engine.models.http_pool import HttpPool
 from errand.engine.storage.database import Database
 from errand.engine.storage.records import memory_log
@@ -43,6 +44,7 @@ _RESTART_S = 60.0
 _PRUNE_EVERY_S = 3_600.0
 # Entries that are not given again; of more, the oldest are given as before.
 _MAX_NOT_GIVEN = 5_000
+_NEWEST_TEXTS = 50
 _REMOVAL_WAIT_S = 5.0
 
 
@@ -67,6 +69,7 @@ class Memory:
         self._settings = settings
         self._paths = paths
         self._vectors = semantics.vectors
+        self._kind = semantics.embedder.kind
         self._problem = problem
         self._rules = rules = MemoryRules(settings)
         self.sharing = FolderSharing(settings)
@@ -117,6 +120,7 @@ class Memory:
             vector_bytes=sizes[1],
             model=self.download.model(),
             problem=self._indexer.problem or self._filler.problem or self._problem or _failure(counts),
+            other_languages=self._kind == ENGLISH and await self._index.run(_has_other_languages),
         )
 
     def download_model(self) -> None:
@@ -230,7 +234,7 @@ async def open_memory(
     """Open memory as the settings say; `stack` closes it. Nothing runs before `Memory.start`."""
     pool = HttpPool(lambda: settings.values.ca_file)
     stack.push_async_callback(pool.close)
-    vectors, problem = await _store_of_vectors(database, settings, paths, keys)
+    vectors, problem = await _store_of_vectors(database, settings, paths, keys, vectors_of(embedder.kind))
     download = ModelDownload(
         lambda: settings.values.embedding_folder,
         paths,
@@ -244,10 +248,10 @@ async def open_memory(
 
 
 async def _store_of_vectors(
-    database: Database, settings: Settings, paths: Paths, keys: KeyStore
+    database: Database, settings: Settings, paths: Paths, keys: KeyStore, made_by: str
 ) -> tuple[VectorStore, str]:
     """Return the store that the settings name, and why it is another one; each database has its own collection."""
-    here = EmbeddedVectors(paths.memory / "vectors", DIMENSIONS, VECTORS_OF)
+    here = EmbeddedVectors(paths.memory / "vectors", DIMENSIONS, made_by)
     server = settings.values.vector_server
     if not server:
         return here, ""
@@ -257,7 +261,7 @@ async def _store_of_vectors(
         store = ServerVectors(
             server,
             DIMENSIONS,
-            VECTORS_OF,
+            made_by,
             api_key=secret,
             collection=collection,
             ca_file=lambda: settings.values.ca_file,
@@ -270,6 +274,12 @@ async def _store_of_vectors(
     # Nothing would remove forgotten entries from what this machine kept before.
     await asyncio.to_thread(shutil.rmtree, paths.memory / "vectors", ignore_errors=True)
     return store, ""
+
+
+def _has_other_languages(index: WordIndex) -> bool:
+    """Return True if a third of what the person wrote of late is not English."""
+    texts = [row.entry.text for row in index.select("role = 'user' ORDER BY number DESC LIMIT ?", (_NEWEST_TEXTS,))]
+    return len(texts) > 1 and 3 * sum(not is_english(text) for text in texts) >= len(texts)
 
 
 def _failure(counts: Mapping[str, int]) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from errand.engine.core.cancel import CancelSignal
-from errand.engine.memory.embedding import MODEL_NAME, Embedder
+from errand.engine.memory.embedding import MODEL_NAME, Embedder, ModelKind
 from errand.engine.memory.entries import MemoryEntry
 from errand.engine.memory.vectors.base import MAX_PARTS, VectorPoint
 from errand.engine.tools.context import Vector
@@ -17,6 +17,11 @@ _MAX_UNDIVIDED_LENGTH = 850
 # A store of vectors that were made otherwise is thrown away.
 VECTORS_OF = f"{MODEL_NAME}, passages of {_LENGTH} characters"
 _ENDS = tuple(map(re.compile, (r"\n\s*", r"(?<=[.!?])\s+", r"\s+")))
+
+
+def vectors_of(kind: ModelKind) -> str:
+    """Return what names the vectors of a model: those of another one are made anew."""
+    return VECTORS_OF.replace(MODEL_NAME, kind.name)
 
 
 async def embed_entries(

@@ -26,7 +26,7 @@ from errand.client.errors import CallError, ConnectionLost, LaunchError, NoEngin
 from errand.client.launch import connect, has_engine
 from errand.client.number_format import file_size
 from errand.client.shutdown import shut_down
-from errand.client.texts.embedding_model import download_text, offer_text
+from errand.client.texts.embedding_model import download_text, multilingual_text, offer_text
 from errand.client.texts.task_options import sandbox_text
 from errand.protocol.base import EmptyParams
 from errand.protocol.data import DATA_SUMMARY
@@ -306,10 +306,12 @@ async def _models(connection: Connection) -> Finding:
 
 
 async def _search_by_meaning(connection: Connection) -> Finding:
-    model = (await connection.call(MEMORY_STATS, MemoryStatsParams())).model
+    stats = await connection.call(MEMORY_STATS, MemoryStatsParams())
+    model = stats.model
     match model.status:
         case "ready":
-            return Finding("good", "memory", tr("searched by meaning and words"))
+            advice = multilingual_text() if stats.other_languages else ""
+            return Finding("good", "memory", tr("searched by meaning and words"), advice)
         case "downloading":
             return Finding("good", "memory", download_text(model))
         case "missing" if model.reason:

@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QFileDialog, QWidget
 
 from errand.client.number_format import file_size
 from errand.client.safe_text import escape_hidden_line, plain
-from errand.client.texts.embedding_model import download_text, percent_done
+from errand.client.texts.embedding_model import download_text, multilingual_text, percent_done
 from errand.client.texts.forgetting import being_removed
 from errand.protocol.memory import EmbeddingModel, MemoryLogEntry, MemoryPruneResult, MemoryStatsResult
 from errand.text.translation import grouped, tr, trn
@@ -100,6 +100,7 @@ class NumbersView(QWidget):
         super().__init__()
         self._theme = theme
         self._problem = TextLabel(theme, tone="waiting", wrap=True)
+        self._advice = TextLabel(theme, multilingual_text(), size=theme.tokens.size_small, tone="muted", wrap=True)
         self._progress = ProgressView(theme, tr("Indexing"))
         self._most_to_index = 0  # since there was something to index
         self._values = {
@@ -121,7 +122,7 @@ class NumbersView(QWidget):
             column_spacing=tokens.space_far,
             label_tone="muted",
         )
-        set_vbox(self, self._problem, self._progress, numbers, spacing=theme.tokens.space_close)
+        set_vbox(self, self._problem, self._progress, numbers, self._advice, spacing=theme.tokens.space_close)
 
     @property
     def texts(self) -> dict[str, str]:
@@ -130,6 +131,7 @@ class NumbersView(QWidget):
     def show_stats(self, stats: MemoryStatsResult) -> None:
         self._problem.setText(plain(stats.problem))
         self._problem.setVisible(bool(stats.problem))
+        self._advice.setVisible(stats.other_languages and stats.model.status == "ready")
         texts = {
             tr("Entries"): grouped(stats.entries),
             tr("With vectors"): grouped(stats.vectors),
