@@ -1,1 +1,1 @@
-"""The order of what a search in memory finds: `question.py` parses the question, `ranking.py` scores entries for it."""
+"""The order of what a search in memory finds: question.py parses the question, ranking.py scores entries."""
