@@ -1,9 +1,15 @@
 """Words in the scripts and spellings of other languages, forms, compounds, and one typo."""
 
+from itertools import product
+from pathlib import Path
+from time import process_time
+
 import pytest
 
+from errand.engine.memory.entries import MemoryEntry
+from errand.engine.memory.index import WordIndex
 from errand.engine.memory.vectors.base import VectorFilter
-from tests.engine.memory.words.conftest import Memory
+from tests.engine.memory.words.conftest import START, Memory
 
 # The question, the entry that is meant, and others of the same language.
 SCRIPTS = (
@@ -104,3 +110,23 @@ async def test_removed_words_are_not_suggested(memory: Memory) -> None:
     await memory.add("The calendar hangs in the hall.", "The soup needs more salt.")
     await memory.index.run(lambda index: index.remove([1]))
     assert await memory.find("calender") == []
+
+
+def test_a_typo_is_forgiven_among_very_many_words_at_a_bounded_cost(tmp_path: Path) -> None:
+    index = WordIndex(tmp_path / "memory.db")
+    syllables = ("ka", "lo", "ren", "ti", "mus", "per", "do", "via", "sen", "tor", "gra", "bel")
+    every = ["".join(parts) for parts in product(syllables, repeat=4)]
+    costs: list[float] = []
+    for some in (every[::16], every):
+        first = index.next_number()
+        index.add(
+            MemoryEntry(first + part, f"{len(some)}-{part}", "c1", "User", "user", START, " ".join(some[part::200]))
+            for part in range(200)
+        )
+        start = process_time()
+        for word in some[:: len(some) // 20]:
+            for misspelt in (word[:3] + word[4:], f"x{word[1:]}", f"{word[:5]}x{word[5:]}"):
+                assert any(meant.startswith(word[:-1]) for meant in index.vocabulary.meant_by(misspelt, 50))
+        costs.append(process_time() - start)
+    index.close()
+    assert costs[1] < 8 * costs[0]  # of sixteen times as many words

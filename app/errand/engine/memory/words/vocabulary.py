@@ -11,8 +11,8 @@ SCHEMA = "CREATE VIRTUAL TABLE temp.vocabulary USING fts5vocab(main, entry_words
 MIN_MISSPELT_LENGTH = 5
 _MAX_MISSPELT_LENGTH = 24
 # Letters that words with the same beginning share. A mistake in these is looked for letter by letter.
-_BEGINNING = 2
-_MAX_SAME_BEGINNING = 5_000
+_MIN_BEGINNING_LENGTH = 2
+_MAX_SAME_BEGINNING = 2_000
 # What a stem lacks of its word.
 _MAX_ENDING_LENGTH = 5
 _IN_ONE_STATEMENT = 500
@@ -70,23 +70,25 @@ class Vocabulary:
         alphabet = next((letters for letters in _ALPHABETS if word[0] in letters), "")
         if not (MIN_MISSPELT_LENGTH <= len(word) <= _MAX_MISSPELT_LENGTH and set(word) <= set(alphabet)):
             return []
-        beginning = word[:_BEGINNING]
-        near = [term for term in self._between(beginning, beginning) if _may_be_near(term, word)]
+        size = _MIN_BEGINNING_LENGTH
+        while len(terms := self._between(word[:size], word[:size])) == _MAX_SAME_BEGINNING:
+            size += 1
+        near = [term for term in terms if _may_be_near(term, word)]
         beginnings = tuple(term[:-1] for term in near)
         edits = [edit for edit in _edits(word, alphabet, len(word)) if edit.startswith(beginnings)] if near else []
         stems = self._stems(edits) if edits else {}
         similar = {term: stems[term] for term in near if term in stems}
-        similar |= self._with_other_beginning(word, alphabet)
+        similar |= self._with_other_beginning(word, alphabet, size)
         return [similar[term] for term in self._by_count(tuple(similar))[:limit]]
 
-    def _with_other_beginning(self, word: str, alphabet: str) -> dict[str, str]:
-        """Return the similar words that do not begin like this one, by their stems."""
+    def _with_other_beginning(self, word: str, alphabet: str, size: int) -> dict[str, str]:
+        """Return the similar words that differ in the first letters, `size` so many, by their stems."""
         if len(word) > MIN_COMPOUND_LENGTH:  # words of this length can be found by their end
-            ending = word[:_BEGINNING:-1]
+            ending = word[:size:-1]
             entire = [term[:-1][::-1] for term in self._between(ending, ending) if term.endswith(REVERSED_MARK)]
-            edits = _edits(word, alphabet, _BEGINNING).intersection(entire)
+            edits = _edits(word, alphabet, size).intersection(entire)
         else:
-            edits = _edits(word, alphabet, _BEGINNING)
+            edits = _edits(word, alphabet, size)
         return self._stems(edits) if edits else {}
 
     def _between(self, first: str, last: str) -> list[str]:
