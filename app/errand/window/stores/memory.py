@@ -3,9 +3,11 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from errand.client.memory_export import export_memory, form_of
 from errand.protocol.memory import (
     MEMORY_FORGET,
     MEMORY_GET,
@@ -35,6 +37,8 @@ from errand.protocol.memory import (
 )
 from errand.protocol.settings import SETTINGS_GET, SETTINGS_SET, Setting, SettingsGetParams, SettingsSetParams
 from errand.protocol.tasks.task import Task
+from errand.text.printable import reason
+from errand.text.translation import tr
 from errand.window.stores.session import EngineSession
 from errand.window.stores.tasks import TaskStore
 
@@ -185,12 +189,14 @@ class MemoryEntryStore(QObject):
 class MemoryStateStore(QObject):
     """Numbers, the model and the audit. While it is open it asks the engine each second as long as something moves.
 
-    `stats` is None until the engine has answered. `pruned` gives the `MemoryPruneResult`.
+    `stats` is None until the engine has answered. `pruned` gives the `MemoryPruneResult`, `exported` how many
+    entries are in the file.
     """
 
     changed = Signal()
     log_changed = Signal()
     pruned = Signal(object)
+    exported = Signal(int, str)
     rebuilding = Signal()
     failed = Signal(str)
 
@@ -243,6 +249,10 @@ class MemoryStateStore(QObject):
     def prune(self, params: MemoryPruneParams) -> None:
         self._session.spawn(self._prune(params), self.failed.emit)
 
+    def export(self, path: str) -> None:
+        """Write all of memory into a file: Markdown for `.md`, else JSON lines. Replaces an existing file."""
+        self._session.spawn(self._export(path), self.failed.emit)
+
     def _load_stats(self) -> None:
         self._session.spawn(self._read_stats(), self.failed.emit)
 
@@ -267,6 +277,14 @@ class MemoryStateStore(QObject):
         self.rebuilding.emit()
         await self._read_stats()
         await self._load_log()
+
+    async def _export(self, path: str) -> None:
+        try:
+            count = await export_memory(self._session, Path(path), form_of(path), overwrite=True)
+        except OSError as error:
+            self.failed.emit(tr("{file} cannot be written: {reason}").format(file=path, reason=reason(error)))
+        else:
+            self.exported.emit(count, path)
 
     async def _prune(self, params: MemoryPruneParams) -> None:
         gone = await self._session.call(MEMORY_PRUNE, params)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QAbstractButton, QComboBox, QPlainTextEdit
+from PySide6.QtWidgets import QAbstractButton, QComboBox, QLineEdit, QPlainTextEdit
 
 from errand.protocol.blocks import TextBlock
 from errand.protocol.conversations import Conversation, Node
@@ -262,6 +262,23 @@ async def test_an_entry_is_pinned_as_a_fact_that_knows_where_it_was_said(
         "conv_many",
         "node_0",
     )
+
+
+async def test_an_entry_that_is_corrected_becomes_a_fact_and_its_message_is_forgotten(
+    dialog: MemoryDialog, engine: StoreEngine
+) -> None:
+    await say(engine, "The safe is behind the mirror")
+    await opened(dialog, 2)
+    await search(dialog, "mirror")
+    await until(lambda: dialog.entries.list.lines[:1] == ("The safe is behind the mirror",))
+    await press(dialog, "Correct…")
+    (field,) = [edit for edit in dialog.findChildren(QLineEdit) if edit.accessibleName() == "Fact" and edit.isVisible()]
+    field.setText("The safe is below the stairs")
+    await press(dialog, "Pin fact")
+    await until(lambda: has(dialog, "This permanently removes 1 text"))
+    await press(dialog, "Forget permanently")
+    await until(lambda: has(dialog, "Forgotten: 1 text"))
+    assert [fact.text for fact in engine.stores.facts.pinned] == ["The safe is below the stairs"]
 
 
 async def test_forgetting_says_what_goes_and_then_what_went(dialog: MemoryDialog, engine: StoreEngine) -> None:

@@ -84,6 +84,19 @@ async def test_pruning_by_count_says_how_many_go_and_that_entries_stay(dialog: M
     assert "Remove" not in visible(dialog)
 
 
+async def test_memory_is_exported_into_a_file_that_a_person_chose(
+    dialog: MemoryDialog, engine: StoreEngine, tmp_path: Path
+) -> None:
+    await until(lambda: dialog.state.numbers.texts["Entries"] != "")
+    await press(dialog, "Export memory…")
+    chooser = next(chooser for chooser in dialog.findChildren(QFileDialog) if chooser.isVisible())
+    chooser.close()
+    path = tmp_path / "memory.md"
+    chooser.fileSelected.emit(str(path))
+    await until(lambda: has(dialog, f"written to {path}."))
+    assert "# Memory" in path.read_text(encoding="utf-8")
+
+
 async def test_a_folder_is_left_out_and_taken_back(
     dialog: MemoryDialog, engine: StoreEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,4 +1,4 @@
-"""One entry of memory in full, and what can be done with it: go to its source, pin it as a fact, forget it."""
+"""One entry of memory in full, and what can be done with it: go to its source, pin it, correct it, forget it."""
 
 import msgspec
 from PySide6.QtCore import Qt, Signal
@@ -56,7 +56,8 @@ class EntryView(QWidget):
         )
         set_style(self._text, "look", "code")
         self._source, self._pin = push_button(tr("Go to source")), push_button(tr("Pin as fact…"))
-        self._forget = push_button(tr("Forget…"))
+        self._correct, self._forget = push_button(tr("Correct…")), push_button(tr("Forget…"))
+        self._is_correcting = False
         self._form = FactFormView(theme, facts)
         confirm, cancel = push_button(tr("Forget permanently"), "danger"), push_button(tr("Cancel"))
         self._question = ConfirmationView(theme, confirm, cancel=cancel)
@@ -64,6 +65,7 @@ class EntryView(QWidget):
         self._lay_out()
         self._source.clicked.connect(self.source_requested)
         self._pin.clicked.connect(self._on_pin_clicked)
+        self._correct.clicked.connect(self._on_correct_clicked)
         self._forget.clicked.connect(self.ask_to_forget)
         confirm.clicked.connect(self._on_forget_confirmed)
         cancel.clicked.connect(self._on_forget_cancelled)
@@ -125,7 +127,7 @@ class EntryView(QWidget):
 
     def _lay_out(self) -> None:
         tokens = self._theme.tokens
-        buttons = FlowLayout(tokens.space_close, self._source, self._pin, self._forget)
+        buttons = FlowLayout(tokens.space_close, self._source, self._pin, self._correct, self._forget)
         self._buttons.setLayout(buttons)
         set_vbox(
             self,
@@ -142,15 +144,25 @@ class EntryView(QWidget):
         )
 
     def _on_pin_clicked(self) -> None:
-        item = self._item
+        item, self._is_correcting = self._item, False
         if item is not None:
             self._buttons.hide()
             self._form.open_new(
                 item.text, folder=item.folder, conversation_id=item.conversation_id, node_id=item.node_id
             )
 
+    def _on_correct_clicked(self) -> None:
+        """Messages never change: the corrected text becomes a fact, and then the message is forgotten."""
+        item, self._is_correcting = self._item, True
+        if item is not None:
+            self._buttons.hide()
+            self._form.open_new(item.text, folder=item.folder, conversation_id=item.conversation_id)
+
     def _on_pinned(self) -> None:
-        self.pinned.emit()
+        if self._is_correcting:
+            self.ask_to_forget()
+        else:
+            self.pinned.emit()
 
     def _on_form_closed(self) -> None:
         self._buttons.show()

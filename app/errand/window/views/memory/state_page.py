@@ -32,6 +32,7 @@ _LEFT_OUT = tr(
 _OTHER_FOLDERS = tr(
     "Whether agents are given what was said in conversations of other folders. Pinned facts are told everywhere."
 )
+_EXPORT = tr("All facts and entries in one file: Markdown to read, or JSON lines for programs.")
 _CLEAN_UP = tr("Memory is built from your conversations. Nothing here changes them.")
 
 
@@ -232,6 +233,7 @@ class StatePageView(QWidget):
         self.model = ModelView(theme)
         self.clean_up = CleanUpView(theme)
         self.log = LogView(theme)
+        self.export_button = push_button(tr("Export memory…"))
         self._left_out = LeftOutView(left_out, theme)
         self._inside = QWidget()
         self._lay_out()
@@ -245,6 +247,8 @@ class StatePageView(QWidget):
         self.clean_up.rebuild_wanted.connect(state.rebuild)
         self.clean_up.prune_wanted.connect(state.prune)
         self.log.older_requested.connect(state.load_older_log)
+        self.export_button.clicked.connect(self._on_export_clicked)
+        state.exported.connect(self._on_exported)
 
     def open(self) -> None:
         self._state.load()
@@ -256,9 +260,12 @@ class StatePageView(QWidget):
         set_style(self._inside, "look", "page")
         column = vbox(spacing=tokens.space_close)
         set_at_top(self._inside, column, margins=(0, 0, tokens.space_close, 0))
+        export = QWidget()
+        set_vbox(export, at_left(self.export_button))
         sections: tuple[tuple[str, str, QWidget], ...] = (
             (tr("Contents"), "", self.numbers),
             (tr("Search by meaning"), "", self.model),
+            (tr("Export"), _EXPORT, export),
             (tr("Clean up"), _CLEAN_UP, self.clean_up),
             (tr("Excluded folders"), _LEFT_OUT, self._left_out),
             (tr("Other folders"), _OTHER_FOLDERS, self._shared_folders),
@@ -276,6 +283,18 @@ class StatePageView(QWidget):
         scroll = vertical_scroll_area(self._inside)
         self._inside.hide()  # until there are numbers; the scroll area has shown it
         set_vbox(self, scroll)
+
+    def _on_export_clicked(self) -> None:
+        filters = f"{tr('Markdown')} (*.md);;{tr('JSON lines')} (*.jsonl)"
+        dialog = QFileDialog(self, tr("Export memory"), "memory.md", filters)
+        dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
+        dialog.fileSelected.connect(self._state.export)
+        dialog.open()
+        dialog.finished.connect(dialog.deleteLater)
+
+    def _on_exported(self, count: int, path: str) -> None:
+        entries = trn("{n} entry", "{n} entries", count)
+        self.notified.emit(tr("{entries} written to {file}.").format(entries=entries, file=plain(path)))
 
     def _show(self) -> None:
         stats = self._state.stats
