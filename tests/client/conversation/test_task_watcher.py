@@ -57,7 +57,7 @@ async def test_a_task_is_watched_from_its_first_message_to_its_end_and_its_asks_
         display, ended = ItemDisplay(), list[Task]()
         watcher = TaskWatcher(connection, display, FirstChoice(), ended.append)
         try:
-            task = await engine.parts.start("ask me")
+            task = await engine.parts.start("ask me", attended=True)
             await watcher.follow(task.conversation_id, task.id)
             await watcher.until_ended([task.id])
         finally:

@@ -63,7 +63,7 @@ async def test_plan_mode_reads_and_denies_the_rest(errand: Errand, workspace: Pa
     async with ModelServer(turns=turns) as server:
         done = await errand.run("run", "--approve", "plan", *MODEL, server.url, "make a plan")
         written, touched, status = told(server)
-        prompt = str(server.requests[0].messages[0]["content"])
+        prompt = str(server.requests[0].messages[1]["content"])
     assert done.code == 0, done.err
     for answer in (written, touched):
         assert answer.startswith("Not allowed: plan mode: only reading is allowed; describe the change instead")

@@ -209,7 +209,7 @@ async def test_a_second_message_starts_no_second_conversation(tmp_path: Path) ->
 async def test_files_that_go_with_an_answer_are_read_with_it(tmp_path: Path) -> None:
     question = Reply(calls=(Call("ask_user", {"question": "Which colour?"}),))
     async with store_engine(tmp_path, ModelServer(turns=[question, DONE])) as engine:
-        task = await engine.parts.start("Paint it")
+        task = await engine.parts.start("Paint it", attended=True)
         store, mirror = await engine.open(task.conversation_id)
         await mirror.until("Ask")
         sample = tmp_path / "sample.txt"
