@@ -111,7 +111,7 @@ async def _furnish(home: Path, window: MainWindow, engine: StoreEngine, theme: T
     busy = await parts.start("Work")
     await parts.say(busy.id, "And mind the tests", "steer")
     await parts.say(busy.id, "Then write it down", "follow_up")
-    asking = await parts.start("Ask me")
+    asking = await parts.start("Ask me", attended=True)
     approving = await parts.start("Delete it", approve="ask")
     for task in (asking, approving):
         await parts.watcher.ask(task.id)
