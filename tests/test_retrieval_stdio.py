@@ -81,10 +81,10 @@ def test_ids_of_any_type_come_back_as_they_are() -> None:
 )
 def test_dates_are_read_as_people_write_them(date: str) -> None:
     turns = [
-        {"id": "far", "date": "2023-05-12", "text": "We had a kayak there."},
-        {"id": "on", "date": date, "text": "We had a kayak there."},
-        {"id": "none", "date": None, "text": "We had a kayak there."},
-        {"id": "odd", "date": "soon", "ts": None, "text": "We had a kayak there."},
+        {"id": "far", "date": "2023-05-12", "text": "We had a kayak in the far bay."},
+        {"id": "on", "date": date, "text": "We had a kayak near the mill."},
+        {"id": "none", "date": None, "text": "We had a kayak for nothing at all."},
+        {"id": "odd", "date": "soon", "ts": None, "text": "We had a kayak, an odd red one."},
     ]
     search = {"op": "search", "query": "Where was the kayak last Friday?", "k": 4, "date": "2023/05/30 (Tue) 09:10"}
     _, answer = answers({"op": "index", "turns": turns}, search)
