@@ -275,9 +275,9 @@ async def test_shortcuts_and_the_context_menu_do_the_same(view: ConversationList
     view.customContextMenuRequested.emit(view.visualRect(view.currentIndex()).center())
     (menu,) = view.findChildren(QMenu)
     texts = [action.text() for action in menu.actions()]
-    memory = ["Leave out of memory", "Don't use memory here"]
+    memory = ["Leave out of memory", "Don't use memory here", "Memory of other folders…"]
     assert texts == ["Open", "Open in background", "Rename", "Pin", "Export…", *memory, "Archive"]
-    menu.actions()[7].trigger()
+    menu.actions()[8].trigger()
     menu.close()
     await until(lambda: "Title 1" not in shown(view))
 

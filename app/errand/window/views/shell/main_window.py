@@ -182,6 +182,7 @@ class MainWindow(QMainWindow):
         self.sidebar.facts_requested.connect(partial(self.dialogs.open_memory, None, "facts"))
         self.sidebar.list.set_grouping(self._state.settings.sidebar_grouping)
         self.sidebar.list.grouping_chosen.connect(self._on_grouping_chosen)
+        self.sidebar.list.other_folders_requested.connect(partial(self.dialogs.open_memory, page="state"))
         self.sidebar.foot.action_chosen.connect(self.commands.trigger)
         self.sidebar.foot.about_requested.connect(lambda: self.dialogs.settings.open_page("about"))
         self.sidebar.stop_requested.connect(self._control.stop)

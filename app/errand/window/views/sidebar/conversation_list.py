@@ -311,9 +311,13 @@ class PagedListView(QListView):
 
 
 class ConversationListView(PagedListView):
-    """`grouping_chosen` gives the choice of the button beside the first heading."""
+    """`grouping_chosen` gives the choice of the button beside the first heading.
+
+    `other_folders_requested` gives a conversation: a person wants to see what its folder shares in memory.
+    """
 
     grouping_chosen = Signal(str)
+    other_folders_requested = Signal(object)
 
     def __init__(
         self,
@@ -365,6 +369,7 @@ class ConversationListView(PagedListView):
         return (
             ListAction(remember, "", self._store.switch_remembering),
             ListAction(recall, "", self._store.switch_recall),
+            ListAction(tr("Memory of other folders…"), "", self.other_folders_requested.emit),
         )
 
     def _toggle_pin(self, conversation: Conversation) -> None:
