@@ -33,7 +33,7 @@ def reason_text(entry: RecalledEntry) -> str:
 def folder_text(folder: str) -> str:
     """Return a folder on one line, with ~ for the home folder."""
     if not folder:
-        return ""
+        return tr("conversations without a folder")
     path, home = Path(folder), Path.home()
     is_inside = path != home and path.is_relative_to(home)
     return escape_hidden_line(f"~/{path.relative_to(home)}" if is_inside else folder)
@@ -54,11 +54,17 @@ def recall_lines(recall: RecallBlock) -> list[str]:
     lines = [recall_title(recall)]
     for entry in recall.entries[:_MAX_LINES]:
         title = " ".join(entry.conversation_title.split())[:_MAX_WORD_LENGTH] or tr("an untitled conversation")
-        where = ", ".join(filter(None, (f"“{title}”", folder_text(entry.folder), f"{entry.at.astimezone():%Y-%m-%d}")))
+        where = ", ".join(
+            filter(
+                None, (f"“{title}”", entry.folder and folder_text(entry.folder), f"{entry.at.astimezone():%Y-%m-%d}")
+            )
+        )
         reason = reason_text(entry)
         lines.append(f"  {where}: {reason}" if reason else f"  {where}")
     for withheld in recall.withheld:
         lines.append(withheld_text(recall, withheld))
+        if not recall.folder:
+            continue
         share = f"errand memory folders share {shlex.quote(recall.folder)} {shlex.quote(withheld.folder)}"
         lines.append(tr("To share it: {command}").format(command=share))
     return lines

@@ -72,7 +72,7 @@ class Memory:
         self._kind = semantics.embedder.kind
         self._problem = problem
         self._rules = rules = MemoryRules(settings)
-        self.sharing = FolderSharing(settings)
+        self.sharing = FolderSharing(settings, paths.workspaces)
         self._index = index = IndexThread(paths.memory / "memory.db")
         self._indexer = Indexer(database, index, rules.remembers, redact, lambda: self.is_busy())
         self._filler = VectorFiller(index, semantics, self._has_model, lambda: self.is_busy())

@@ -222,7 +222,7 @@ class RecordedMemory:
         return True
 
     async def seen_from(self, workspace: str) -> FolderView:
-        return FolderView(Path(workspace), None, Path.home(), shares_all=True, asks=False, pairs=())
+        return FolderView(workspace, None, Path.home(), Path(workspace), shares_all=True, asks=False, pairs=())
 
     def note_asked(self, folder: str, others: tuple[str, ...]) -> None:
         raise AssertionError("a replay shares all")

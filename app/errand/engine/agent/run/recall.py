@@ -289,8 +289,8 @@ class TaskRecall(Feature):
         entries = await self._recalls.look(recall)
         undecided = withheld.undecided() if self._state.task.options.attended else ()
         if undecided:
-            source.note_asked(str(view.folder), tuple(each.folder for each in undecided))
-        return RecallBlock(entries=entries, withheld=undecided, folder=str(view.folder) if undecided else "")
+            source.note_asked(view.folder, tuple(each.folder for each in undecided))
+        return RecallBlock(entries=entries, withheld=undecided, folder=view.folder if undecided else "")
 
     async def _ids_recalled_before(self) -> set[str]:
         """Return the entries that the branch has been given, by this task or earlier ones."""

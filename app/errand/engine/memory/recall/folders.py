@@ -12,29 +12,39 @@ from errand.protocol.memory import ShareChoice
 
 @dataclass(frozen=True, slots=True)
 class FolderView:
-    """Memory as seen from one folder. `repository` is the git repository it is in, if any."""
+    """Memory as seen from one folder, empty for conversations without one; `repository` is the one of git around it.
 
-    folder: Path
+    Conversations for which a person chose no folder have one each in `own_workspaces`.
+    """
+
+    folder: str
     repository: Path | None
     home: Path
+    own_workspaces: Path
     shares_all: bool
     asks: bool
     pairs: tuple[FolderPair, ...]
 
     def may_give(self, other: str) -> bool:
         """Return True for conversations without a folder, and those of this one or of a folder that shares with it."""
-        return not other or self.shares_all or self._is_same(Path(other)) or self._decision(other) is True
+        return (
+            not other
+            or Path(other).is_relative_to(self.own_workspaces)
+            or self.shares_all
+            or (bool(self.folder) and self._is_same(Path(self.folder), Path(other)))
+            or self._decision(other) is True
+        )
 
     def is_undecided(self, other: str) -> bool:
         """Return True if the person was not asked yet about these two folders, and may be."""
         return self.asks and self._decision(other) is None
 
-    def _is_same(self, other: Path) -> bool:
+    def _is_same(self, folder: Path, other: Path) -> bool:
         repository = self.repository
         return (
-            self.folder == other
-            or (other.is_relative_to(self.folder) and self._is_of_projects(self.folder))
-            or (self.folder.is_relative_to(other) and self._is_of_projects(other))
+            folder == other
+            or (other.is_relative_to(folder) and self._is_of_projects(folder))
+            or (folder.is_relative_to(other) and self._is_of_projects(other))
             or (repository is not None and self._is_of_projects(repository) and other.is_relative_to(repository))
         )
 
@@ -43,23 +53,29 @@ class FolderView:
         return not self.home.is_relative_to(outer)
 
     def _decision(self, other: str) -> bool | None:
-        names = {str(self.folder), other}
+        names = {self.folder, other}
         return next((pair.shares for pair in self.pairs if {pair.first, pair.second} == names), None)
 
 
 class FolderSharing:
-    """The decisions of the person about folders; they are settings."""
+    """The decisions of the person about folders; they are settings.
 
-    def __init__(self, settings: Settings) -> None:
+    `own_workspaces` has the folders of conversations for which a person chose none.
+    """
+
+    def __init__(self, settings: Settings, own_workspaces: Path) -> None:
         self._settings = settings
+        self._own_workspaces = own_workspaces
 
     async def seen_from(self, workspace: str) -> FolderView:
         """Return what conversations in a folder may be given. `workspace` may be empty."""
-        folder = Path(workspace or "/")
-        repository = await asyncio.to_thread(_repository, folder) if workspace else None
+        folder = "" if not workspace or Path(workspace).is_relative_to(self._own_workspaces) else workspace
+        repository = await asyncio.to_thread(_repository, Path(folder)) if folder else None
         values = self._settings.values
         mode = values.other_folders
-        return FolderView(folder, repository, Path.home(), mode == "share", mode == "ask", values.folder_pairs)
+        return FolderView(
+            folder, repository, Path.home(), self._own_workspaces, mode == "share", mode == "ask", values.folder_pairs
+        )
 
     def note_asked(self, folder: str, others: tuple[str, ...]) -> None:
         """Keep these folders apart until the person says otherwise: they are asked once."""
@@ -71,8 +87,8 @@ class FolderSharing:
         if choice == "share_all":
             self._settings.set("other_folders", "share")
             return
-        if not Path(folder).is_absolute() or not Path(other).is_absolute() or folder == other:
-            raise InvalidParams("folder, other: name two folders by their absolute paths.")
+        if folder == other or not all(Path(each).is_absolute() for each in (folder, other) if each):
+            raise InvalidParams("folder, other: name two folders by their absolute paths; empty for none.")
         self._set(folder, other, shares=choice == "share")
 
     def _set(self, folder: str, other: str, *, shares: bool) -> None:
