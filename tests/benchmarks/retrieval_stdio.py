@@ -23,6 +23,7 @@ import msgspec
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.memory.embedding import DIMENSIONS, Embedder
 from errand.engine.memory.entries import MemoryEntry
+from errand.engine.memory.index import WordIndex
 from errand.engine.memory.index_thread import IndexThread
 from errand.engine.memory.passages import VECTORS_OF, embed_entries
 from errand.engine.memory.ranking.days import named_days
@@ -78,10 +79,20 @@ class Store:
             await self._semantics.vectors.upsert(points)
 
     async def find(self, query: str, limit: int, asked_at: datetime | None) -> list[msgspec.Raw]:
-        """The ids of the best entries, best first."""
+        """The ids of the best entries, best first. Equal texts stand once; what room is left has their other ids."""
         today = asked_at.date() if asked_at is not None else None
         recalled = await self._search.find(read_question(query, today), limit, CancelSignal())
-        return [msgspec.Raw(candidate.entry.entry.id.encode()) for candidate in recalled.candidates]
+        ids = [candidate.entry.entry.id for candidate in recalled.candidates]
+        if len(ids) < limit:
+            texts = list(dict.fromkeys(text for candidate in recalled.candidates for text in candidate.all_texts))
+            copies = await self._index.run(lambda index: [_ids_of(text, index) for text in texts])
+            ids = list(dict.fromkeys((*ids, *(key for keys in copies for key in keys))))[:limit]
+        return [msgspec.Raw(key.encode()) for key in ids]
+
+
+def _ids_of(text_number: int, index: WordIndex) -> list[str]:
+    """The ids of the entries with this text, the newest first."""
+    return [row.entry.id for row in index.select("text_number = ? ORDER BY number DESC", (text_number,))]
 
 
 class Retrieval:
