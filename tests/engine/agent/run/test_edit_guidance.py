@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from errand.protocol.blocks import ToolResultBlock
 from errand.protocol.tasks.groups import ApproveMode
@@ -33,12 +34,24 @@ async def results_of(
         return results(engine.watcher.nodes()), engine.workspace
 
 
-async def test_a_write_over_text_that_was_not_read_is_refused_once(tmp_path: Path) -> None:
+def called(name: str, **arguments: str) -> Reply:
+    return Reply(text=msgspec.json.encode({"name": name, "arguments": arguments}).decode())
+
+
+@pytest.mark.parametrize("look", [called("read", path="a.txt"), called("bash", command="cat './a.txt'; true")])
+async def test_a_write_over_text_is_refused_until_it_was_read(tmp_path: Path, look: Reply) -> None:
     again = written("a.txt", "new")
-    (refused, done, _), folder = await results_of(tmp_path, again, again, files={"a.txt": "old\n"})
+    (refused, _, done, _), folder = await results_of(tmp_path, again, look, again, files={"a.txt": "old\n"})
     assert refused.is_error and "Nothing was written" in refused.text
     assert not done.is_error
     assert (folder / "a.txt").read_text() == "new"
+
+
+async def test_a_write_over_text_that_was_not_read_is_refused_again(tmp_path: Path) -> None:
+    again = written("a.txt", "new")
+    replies = (again, called("bash", command="ls"), again)
+    (_, _, refused, _), folder = await results_of(tmp_path, *replies, files={"a.txt": "old\n"})
+    assert refused.is_error and (folder / "a.txt").read_text() == "old\n"
 
 
 async def test_a_new_file_is_written_at_once(tmp_path: Path) -> None:
@@ -73,9 +86,8 @@ async def test_a_change_after_which_a_file_no_longer_parses_is_refused(tmp_path:
 
 async def test_a_write_over_unread_text_is_refused_for_that_first(tmp_path: Path) -> None:
     broken, whole_file = written("a.py", "x = ("), written("a.py", "x = 2")
-    (unread, mistaken, changed, _), folder = await results_of(
-        tmp_path, broken, broken, whole_file, files={"a.py": "x = 1\n"}
-    )
+    replies = (broken, called("read", path="a.py"), broken, whole_file)
+    (unread, _, mistaken, changed, _), folder = await results_of(tmp_path, *replies, files={"a.py": "x = 1\n"})
     assert "that you have not read" in unread.text
     assert "does not parse" in mistaken.text
     assert not changed.is_error

@@ -1,6 +1,7 @@
 """Helps small models to change files: shows what an edit made of one, and stops changes that they seldom mean."""
 
 import ast
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from errand.engine.tools.arguments import text_argument
 from errand.engine.tools.code.edits import replace_text
 from errand.engine.tools.code.tool import Code
 from errand.engine.tools.results import ToolError, ToolResult
+from errand.engine.tools.shell.tool import Shell
 from errand.protocol.base import JsonObject
 from errand.system.regular_file import read_beginning
 
@@ -27,13 +29,14 @@ _MAX_CHECKED_BYTES = 100_000
 _MAX_QUOTED_CHARACTERS = 100
 _CHECK_S = 2.0
 _PARSED_SUFFIXES = (".py", ".json")
+_COMMAND_WORD = re.compile(r"[^\s;|&<>()'\"`]+")
 
 
 class EditGuidance(Feature):
     """Guidance on the files of one task, while it has a model that calls tools as JSON.
 
-    A write over a file that no call has read or written is refused once. A change after which a Python or JSON file no
-    longer parses is refused.
+    A write over a file is refused until a call has read or written it, or a command that names it has run. A change
+    after which a Python or JSON file no longer parses is refused.
     """
 
     def __init__(self, workspace: Path, tools: TaskTools) -> None:
@@ -46,16 +49,14 @@ class EditGuidance(Feature):
         if pending.call.name != Code.name or not isinstance(path, str):
             return pending
         file = self._workspace / path
-        is_first = file not in self._known_paths
-        self._known_paths.add(file)
         if not self._guides:
             return pending
         text = await self._look(lambda: self._text_inside(file))
-        if is_first and pending.arguments.get("action") == "write" and text.strip():
+        if file not in self._known_paths and pending.arguments.get("action") == "write" and text.strip():
             return ToolRefusal(
                 f"{path} exists and has text that you have not read. Nothing was written. To add a line, run "
                 f"`echo … >> {path}`; to change a part, read it and use edit; to rename or delete it, run `mv` or "
-                "`rm`; to replace all of it, write it again.",
+                "`rm`; to replace all of it, read it first.",
                 summary="not written: its text was not read",
             )
         if mistake := await self._look(lambda: _new_mistake(file.name, text, pending.arguments)):
@@ -67,6 +68,8 @@ class EditGuidance(Feature):
 
     async def after_tool_call(self, finished: FinishedCall, cancel: CancelSignal) -> ToolResult:
         result = finished.result
+        if not result.is_error:
+            self._known_paths.update(self._workspace / name for name in _named_files(finished.pending))
         details = result.details or {}
         diff, path = details.get("diff"), details.get("path")
         if not self._guides or finished.pending.call.name != Code.name:
@@ -95,6 +98,14 @@ class EditGuidance(Feature):
             return await in_workspace(self._workspace, look, _CHECK_S)
         except (FolderNotAnswering, OSError):
             return ""
+
+
+def _named_files(pending: PendingCall) -> list[str]:
+    """Return the path of a call, or the words of a command, which may be paths."""
+    command, path = pending.arguments.get("command"), pending.arguments.get("path")
+    if pending.call.name == Shell.name and isinstance(command, str):
+        return _COMMAND_WORD.findall(command)
+    return [path] if pending.call.name == Code.name and isinstance(path, str) else []
 
 
 def _new_mistake(name: str, text: str, arguments: JsonObject) -> str:
