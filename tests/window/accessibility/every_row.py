@@ -18,7 +18,7 @@ from errand.client.conversation.rows import (
     SummaryRow,
 )
 from errand.protocol.asks import ReachedLimit
-from errand.protocol.blocks import FileBlock, RecallBlock, SummaryBlock
+from errand.protocol.blocks import FileBlock, RecallBlock, SummaryBlock, WithheldEntries
 from tests.support.rows import (
     APPROVAL,
     LIMIT,
@@ -59,7 +59,15 @@ def every_row() -> list[Row]:
         FileRow("fi1", node("n5"), FileBlock(path="/tmp/notes.txt", name="notes.txt", size=120)),
         *(notice(kind, f"A remark: {kind}.", f"no_{kind}") for kind in ("info", "error")),
         SummaryRow("su1", node("n8", role="system"), SummaryBlock(text="All of it.", until_id="n0", nodes=12)),
-        RecallRow("re1", node("n9", role="system"), RecallBlock(entries=(recalled("We water on Sundays."),))),
+        RecallRow(
+            "re1",
+            node("n9", role="system"),
+            RecallBlock(
+                entries=(recalled("We water on Sundays."),),
+                withheld=(WithheldEntries(folder="/home/ada/clients/zwolle", count=3),),
+                folder="/home/ada/garden",
+            ),
+        ),
         AskRow("a1", QUESTION),
         AskRow("a2", APPROVAL, (APPROVAL,)),
         AskRow("a3", LIMIT),

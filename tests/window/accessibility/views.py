@@ -19,6 +19,7 @@ from errand.window.theme.style import push_button
 from errand.window.transcript.view import TranscriptView
 from errand.window.views.agents.dialogs import AddAgentDialog, TurnOrderDialog
 from errand.window.views.composer.task_options_dialog import TaskOptionsDialog
+from errand.window.views.conversation.find_bar import FindBarView
 from errand.window.views.settings.data.page import StorageRowView
 from errand.window.views.settings.dialog import PageName, SettingsDialog
 from errand.window.views.settings.engine_settings_page import SettingView
@@ -77,6 +78,8 @@ async def _find(fixture: WindowFixture) -> QWidget:
     view = await fixture.open(fixture.branched)
     view.search.open()
     QTest.keyClicks(fixture.window.focusWidget(), "red")
+    (bar,) = view.findChildren(FindBarView)
+    await until(lambda: bar.count.text() != "" and bar.count.width() >= bar.count.sizeHint().width())
     return fixture.window
 
 
