@@ -111,8 +111,8 @@ class QdrantServer:
             case "GET":
                 about = self.collections[name]["about"]
                 config = {"params": {"vectors": about.vectors}, "metadata": about.metadata, **_DEFAULTS}
-                info = {"status": "green", "optimizer_status": "ok", "segments_count": 1, "payload_schema": {}}
-                return _result({**info, "config": config})
+                status = {"status": "green", "optimizer_status": "ok", "segments_count": 1}
+                return _result({**status, "payload_schema": {}, "config": config})
             case "PUT":
                 if name in self.collections:
                     return _error(409, f"Wrong input: Collection `{name}` already exists!")

@@ -135,7 +135,7 @@ async def test_impossible_patch_is_a_clear_error(
 async def test_text_in_other_case_is_shown_as_it_is(context: ToolContext, code: Tool) -> None:
     put(context, "settings.py", "# Settings\nTIMEOUT = 30\nHOST = 'localhost'\n")
     arguments = {"action": "patch", "path": "settings.py", "old": "timeout = 30", "new": "timeout = 45"}
-    assert str(await failure(code, arguments)).endswith("The nearest place is line 2:\nTIMEOUT = 30")
+    assert str(await failure(code, {**arguments})).endswith("The nearest place is line 2:\nTIMEOUT = 30")
 
 
 async def test_patch_that_multiplies_the_size_of_a_file_is_refused(context: ToolContext, code: Tool) -> None:
