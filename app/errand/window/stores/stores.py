@@ -35,9 +35,9 @@ from errand.window.stores.asks import AskStore, GrantStore
 from errand.window.stores.catalog import PersonalityStore, SandboxStore
 from errand.window.stores.conversation.store import ConversationStore
 from errand.window.stores.conversation_list import ConversationListStore
-from errand.window.stores.embedding_model import EmbeddingModelStore
-from errand.window.stores.facts import FactStore
 from errand.window.stores.local_models import LocalModelStore
+from errand.window.stores.memory.embedding_model import EmbeddingModelStore
+from errand.window.stores.memory.facts import FactStore
 from errand.window.stores.session import EngineSession
 from errand.window.stores.tasks import TaskStore
 from errand.window.stores.tools import ToolStore

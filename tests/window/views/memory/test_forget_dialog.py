@@ -9,7 +9,7 @@ from pytestqt.qtbot import QtBot
 
 from errand.client.conversation.rows import UserRow
 from errand.protocol.conversations import Node
-from errand.window.stores.memory import ForgetStore
+from errand.window.stores.memory.entries import ForgetStore
 from errand.window.theme.theme import Theme
 from errand.window.views.memory.forget_dialog import ForgetDialog
 from tests.support.model_server import ModelServer, Reply

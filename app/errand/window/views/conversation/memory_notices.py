@@ -6,7 +6,7 @@ from errand.client.texts.embedding_model import download_text, offer_text
 from errand.text.translation import tr
 from errand.window.stores.catalog import is_scripted
 from errand.window.stores.conversation.store import ConversationStore
-from errand.window.stores.embedding_model import EmbeddingModelStore
+from errand.window.stores.memory.embedding_model import EmbeddingModelStore
 from errand.window.views.composer.input_panel import InputPanelView
 from errand.window.views.composer.notices import NoticeKind
 from errand.window.widgets.notice_line import Notice

@@ -8,8 +8,8 @@ from PySide6.QtGui import QHideEvent
 from PySide6.QtWidgets import QDialog, QStackedWidget, QTabBar, QWidget
 
 from errand.text.translation import tr
-from errand.window.stores.memory import LeftOutStore, MemoryEntryStore, MemoryStateStore
-from errand.window.stores.shared_folders import SharedFoldersStore
+from errand.window.stores.memory.entries import LeftOutStore, MemoryEntryStore, MemoryStateStore
+from errand.window.stores.memory.shared_folders import SharedFoldersStore
 from errand.window.stores.stores import Stores
 from errand.window.theme.style import set_style
 from errand.window.theme.theme import Theme

@@ -6,8 +6,8 @@ from PySide6.QtWidgets import QSplitter, QStackedWidget, QWidget
 from errand.client.safe_text import plain
 from errand.protocol.memory import MemoryForgetResult, MemoryItem, MemoryPreviewForgetResult
 from errand.text.translation import tr, trn
-from errand.window.stores.facts import FactStore
-from errand.window.stores.memory import MemoryEntryStore
+from errand.window.stores.memory.entries import MemoryEntryStore
+from errand.window.stores.memory.facts import FactStore
 from errand.window.theme.style import push_button, set_style
 from errand.window.theme.theme import Theme
 from errand.window.views.memory.entry_list import EntryListView

@@ -8,7 +8,7 @@ from errand.client.number_format import day_text
 from errand.client.texts.messages import repetition_text, speaker_text
 from errand.protocol.memory import MemoryItem
 from errand.text.translation import decimal, tr
-from errand.window.stores.memory import MemoryEntryStore
+from errand.window.stores.memory.entries import MemoryEntryStore
 from errand.window.theme.theme import Theme
 from errand.window.views.memory.texts import origin_line
 from errand.window.views.shared.item_delegate import DETAIL, HINT, ItemDelegate

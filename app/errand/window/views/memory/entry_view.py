@@ -10,7 +10,7 @@ from errand.client.safe_text import plain
 from errand.client.texts.messages import repetition_text, speaker_text
 from errand.protocol.memory import MemoryItem, MemoryPreviewForgetResult
 from errand.text.translation import tr, uncapitalised
-from errand.window.stores.facts import FactStore
+from errand.window.stores.memory.facts import FactStore
 from errand.window.theme.style import push_button, set_style
 from errand.window.theme.theme import Theme
 from errand.window.views.memory.fact_form import FactFormView

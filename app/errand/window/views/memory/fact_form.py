@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QFileDialog
 from errand.client.safe_text import plain
 from errand.protocol.memory import MAX_FACT_LENGTH, Fact, FactScope, MemoryPinParams
 from errand.text.translation import tr
-from errand.window.stores.facts import FactStore
+from errand.window.stores.memory.facts import FactStore
 from errand.window.theme.style import push_button
 from errand.window.theme.theme import Theme
 from errand.window.widgets.boxes import set_vbox

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QHBoxLayout, QPushButton, QWidget
 from errand.client.safe_text import escape_hidden
 from errand.protocol.memory import Fact, MemoryPinParams
 from errand.text.translation import tr
-from errand.window.stores.facts import FactStore
+from errand.window.stores.memory.facts import FactStore
 from errand.window.theme.style import push_button, set_style
 from errand.window.theme.theme import Theme
 from errand.window.views.memory.fact_form import FactFormView

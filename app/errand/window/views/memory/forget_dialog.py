@@ -5,7 +5,7 @@ from PySide6.QtWidgets import QDialog, QWidget
 
 from errand.protocol.memory import MemoryForgetResult, MemoryPreviewForgetResult
 from errand.text.translation import tr
-from errand.window.stores.memory import ForgetStore
+from errand.window.stores.memory.entries import ForgetStore
 from errand.window.theme.style import push_button
 from errand.window.theme.theme import Theme
 from errand.window.views.memory.texts import forget_question, forget_result

@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QPushButton, QWidget
 from errand.client.texts.recall import folder_text
 from errand.protocol.memory import SharedFolders, ShareMode
 from errand.text.translation import tr, trn
-from errand.window.stores.shared_folders import SharedFoldersStore
+from errand.window.stores.memory.shared_folders import SharedFoldersStore
 from errand.window.theme.style import push_button
 from errand.window.theme.theme import Theme
 from errand.window.widgets.boxes import fill, hbox, set_hbox, set_vbox, stretch

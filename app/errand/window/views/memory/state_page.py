@@ -11,8 +11,8 @@ from errand.client.texts.embedding_model import download_text, multilingual_text
 from errand.client.texts.forgetting import being_removed
 from errand.protocol.memory import EmbeddingModel, MemoryLogEntry, MemoryPruneResult, MemoryStatsResult
 from errand.text.translation import grouped, tr, trn
-from errand.window.stores.memory import LeftOutFolder, LeftOutStore, MemoryStateStore
-from errand.window.stores.shared_folders import SharedFoldersStore
+from errand.window.stores.memory.entries import LeftOutFolder, LeftOutStore, MemoryStateStore
+from errand.window.stores.memory.shared_folders import SharedFoldersStore
 from errand.window.theme.style import push_button, set_style
 from errand.window.theme.theme import Theme
 from errand.window.views.memory.clean_up import CleanUpView

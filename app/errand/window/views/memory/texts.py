@@ -14,7 +14,7 @@ from errand.protocol.memory import (
     MemoryPreviewForgetResult,
 )
 from errand.text.translation import tr
-from errand.window.stores.memory import LeftOutFolder
+from errand.window.stores.memory.entries import LeftOutFolder
 from errand.window.widgets.labels import one_line
 
 KINDS: dict[MemoryRole, tuple[str, str]] = {

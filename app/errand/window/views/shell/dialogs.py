@@ -67,7 +67,7 @@ class WindowDialogs(QObject):
 
     def open_forget(self, node_id: str) -> None:
         """Ask whether the text of a node is to be forgotten."""
-        from errand.window.stores.memory import ForgetStore
+        from errand.window.stores.memory.entries import ForgetStore
         from errand.window.views.memory.forget_dialog import ForgetDialog
 
         store = ForgetStore(self._stores.session)

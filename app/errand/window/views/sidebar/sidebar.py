@@ -10,7 +10,7 @@ from errand.client.safe_text import escape_hidden_line
 from errand.protocol.conversations import Conversation, ConversationSearchResult
 from errand.text.translation import tr, trn
 from errand.window.stores.conversation_list import ConversationListStore
-from errand.window.stores.facts import FactStore
+from errand.window.stores.memory.facts import FactStore
 from errand.window.stores.stores import Stores
 from errand.window.stores.tasks import UnreadStore
 from errand.window.theme.style import push_button, set_tool_tip
