@@ -13,6 +13,7 @@ from errand.engine.memory.entries import entry_of
 from errand.engine.memory.futile_tasks import FutileTasks
 from errand.engine.memory.index import WordIndex
 from errand.engine.memory.index_thread import IndexThread, IndexUnavailable
+from errand.engine.memory.rules import folder_of
 from errand.engine.storage.database import Database
 from errand.engine.storage.records.nodes import NumberedNode
 from errand.protocol.conversations import Conversation, Node
@@ -70,7 +71,7 @@ class Indexer:
         self._streaming: set[str] = set()
         self._deleted: dict[str, None] = {}
         self._changed: dict[str, Conversation] = {}
-        # The workspace of conversations, and whether they are remembered, as of the last event.
+        # The folder of conversations, and whether they are remembered, as of the last event.
         self._followed: dict[str, tuple[str, bool]] = {}
         # The first nodes of imports that are not complete yet: their nodes come without events.
         self._held: dict[str, int] = {}
@@ -98,7 +99,7 @@ class Indexer:
         elif isinstance(event, ConversationUpdate):
             conversation = event.conversation
             if (
-                self._followed.get(conversation.id) == (conversation.workspace, conversation.remembers)
+                self._followed.get(conversation.id) == (folder_of(conversation), conversation.remembers)
                 and conversation.id not in self._held
             ):
                 return
@@ -212,7 +213,7 @@ class Indexer:
         for conversation in await self._database.conversations.named(conversation_ids):
             self._know(conversation)
             if self._remembers(conversation):
-                folders[conversation.id] = conversation.workspace
+                folders[conversation.id] = self._redact(folder_of(conversation))
             else:
                 self._deleted[conversation.id] = None
         if not folders:
@@ -228,7 +229,7 @@ class Indexer:
 
     def _know(self, conversation: Conversation) -> None:
         self._followed.pop(conversation.id, None)
-        self._followed[conversation.id] = conversation.workspace, conversation.remembers
+        self._followed[conversation.id] = folder_of(conversation), conversation.remembers
         if len(self._followed) > _MAX_KNOWN_CONVERSATIONS:
             del self._followed[next(iter(self._followed))]
 
@@ -277,7 +278,7 @@ class Indexer:
                 self._held[conversation_id] = min(numbered.number, self._held.get(conversation_id, numbered.number))
         for conversation in conversations:
             if self._remembers(conversation):
-                folders[conversation.id] = conversation.workspace
+                folders[conversation.id] = folder_of(conversation)
                 names |= await self._names(conversation)
         nodes = [numbered.node for numbered in finished if numbered.node.conversation_id in folders]
         self._futile_tasks.look_at({node.task_id for node in nodes if node.task_id})

@@ -1,4 +1,4 @@
-"""The rules which conversations are remembered, and which ones recall entries."""
+"""The rules which conversations are remembered, which ones recall entries, and of which folder each is."""
 
 import os
 from pathlib import Path
@@ -16,14 +16,12 @@ class MemoryRules:
         self._folders: dict[str, frozenset[Path]] = {}
 
     def remembers(self, conversation: Conversation) -> bool:
-        return conversation.remembers and not self._is_below(
-            conversation.workspace, self._settings.values.not_remembered_folders
-        )
+        folder = folder_of(conversation)
+        return conversation.remembers and not self._is_below(folder, self._settings.values.not_remembered_folders)
 
     def may_recall(self, conversation: Conversation) -> bool:
-        return conversation.recalls and not self._is_below(
-            conversation.workspace, self._settings.values.not_recalled_folders
-        )
+        folder = folder_of(conversation)
+        return conversation.recalls and not self._is_below(folder, self._settings.values.not_recalled_folders)
 
     def changed(self) -> None:
         """Resolve the folders again: one of the same name may be a link now."""
@@ -35,6 +33,17 @@ class MemoryRules:
         if setting not in self._folders:
             self._folders[setting] = _folders(setting)
         return any(Path(workspace).is_relative_to(folder) for folder in self._folders[setting])
+
+
+def folder_of(conversation: Conversation) -> str:
+    """Return the folder that a conversation is about.
+
+    Of an imported one that is the folder named in its file, until a person chooses: its workspace is an empty folder of
+    its own until then, as if it were about none.
+    """
+    if conversation.proposed_workspace:
+        return os.path.normpath(conversation.proposed_workspace)
+    return conversation.workspace
 
 
 def _folders(setting: str) -> frozenset[Path]:

@@ -3,8 +3,11 @@
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
+
 from errand.engine.core.settings import Settings
 from errand.protocol.blocks import RecallBlock, ToolResultBlock, WithheldEntries
+from errand.protocol.events import ConversationUpdate
 from tests.support.engine_parts import EngineParts, branch, engine_parts, remembered
 from tests.support.model_replies import DONE
 from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply
@@ -82,6 +85,27 @@ async def test_a_search_says_what_is_there_and_not_shared(tmp_path: Path) -> Non
         (result,) = [block for node in nodes for block in node.blocks if isinstance(block, ToolResultBlock)][:1]
     assert f"entries in {zwolle.workspace}, not shared with this folder" in result.text
     assert "/srv/tides.csv" not in result.text
+
+
+async def test_an_imported_conversation_is_of_the_folder_named_in_its_file(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, server()) as engine:
+        zwolle, utrecht = in_folder(engine, "zwolle"), in_folder(engine, "utrecht")
+        database = engine.services.database
+        conversation = await database.conversations.get(await say(zwolle, TIDES))
+        assert conversation is not None
+        imported = msgspec.structs.replace(  # as imports store it, until a person takes over the folder
+            conversation,
+            workspace=str(engine.services.paths.workspaces / conversation.id),
+            proposed_workspace=f"{utrecht.workspace}/../zwolle/",
+        )
+        engine.services.log.publish(ConversationUpdate(conversation=imported))
+        await engine.services.log.flush()
+        await remembered(engine)
+        (recall,) = await recalls(engine, await say(utrecht, ASK_TIDES, attended=True))
+        assert recall.entries == ()
+        assert recall.withheld == (WithheldEntries(folder=str(zwolle.workspace), count=1),)
+        (recall,) = await recalls(engine, await say(zwolle, ASK_TIDES, attended=True))
+        assert TIDES in [entry.text for entry in recall.entries]
 
 
 async def test_an_entry_that_is_not_wanted_is_never_given_again(tmp_path: Path) -> None:
