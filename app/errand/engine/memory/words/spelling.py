@@ -46,7 +46,7 @@ _TWO_LETTERS = {
     "ä": "ae", "ö": "oe", "ü": "ue", "ø": "oe", "å": "aa", "Ä": "Ae", "Ö": "Oe", "Ü": "Ue", "Ø": "Oe", "Å": "Aa",
 }  # fmt: skip
 _EXPANDED = str.maketrans(_TWO_LETTERS)
-_WORD_TO_EXPAND = re.compile(r"\w*[äöüøåÄÖÜØÅ]\w*")
+_TO_EXPAND = re.compile(f"[{''.join(_TWO_LETTERS)}]")
 # Also half and full width, letters and accents apart: what NFKC makes one.
 _FOREIGN = re.compile(
     f"[{_NO_SPACES}{''.join(_FOLDED_LETTERS)}{''.join(_TWO_LETTERS)}\u0300-\u036f\u0591-\u0652\ufe00-\uffef]"
@@ -86,7 +86,7 @@ def folded(text: str) -> str:
 
 def expanded_words(text: str) -> list[str]:
     """Return the words with umlauts, written with two letters: Brandstaetter."""
-    return [folded(word.translate(_EXPANDED)) for word in _WORD_TO_EXPAND.findall(text)]
+    return [folded(word.translate(_EXPANDED)) for word in _WORD.findall(text) if _TO_EXPAND.search(word)]
 
 
 def with_pairs(text: str) -> str:
