@@ -51,11 +51,15 @@ class McpServer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class FolderPair(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Two folders, and whether memory of the one is given to agents in the other."""
+    """Two folders, and whether memory of the one is given to agents in the other.
+
+    Without `decided` the person was asked and has not answered yet.
+    """
 
     first: str
     second: str
     shares: bool
+    decided: bool = True
 
 
 class SettingValues(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -83,6 +83,35 @@ async def test_what_was_decided_holds_for_both_and_over_restarts(settings: Setti
     assert not (await again.seen_from(zwolle)).may_give(utrecht)
 
 
+async def test_what_is_kept_apart_stays_so_inside_of_a_folder_and_of_a_repository(
+    settings: Settings, clients: Path
+) -> None:
+    outer, zwolle, drafts = str(clients), str(clients / "zwolle"), str(clients / "zwolle" / "drafts")
+    sharing = _sharing(settings)
+    sharing.decide(outer, zwolle, "apart")
+    view = await sharing.seen_from(outer)
+    assert not view.may_give(zwolle) and not view.may_give(drafts) and view.may_give(str(clients / "utrecht"))
+    view = await sharing.seen_from(drafts)
+    assert view.may_give(zwolle) and not view.may_give(outer)
+    sharing.decide(outer, drafts, "share")
+    assert (await sharing.seen_from(outer)).may_give(drafts)
+    api, web = str(clients / "shop" / "api"), str(clients / "shop" / "web")
+    sharing.decide(api, web, "apart")
+    assert not (await sharing.seen_from(web)).may_give(api)
+    assert (await sharing.seen_from(web)).may_give(str(clients / "shop"))
+
+
+async def test_what_is_kept_apart_stays_so_where_all_others_share(settings: Settings, clients: Path) -> None:
+    zwolle, utrecht, shop = (str(clients / name) for name in ("zwolle", "utrecht", "shop"))
+    sharing = _sharing(settings)
+    sharing.note_asked(zwolle, (shop,))
+    sharing.decide(zwolle, utrecht, "apart")
+    sharing.decide(zwolle, shop, "share_all")
+    view = await _sharing(Settings(clients.parent / "settings.json")).seen_from(zwolle)
+    assert not view.may_give(utrecht)
+    assert view.may_give(shop)
+
+
 async def test_all_may_be_shared_or_kept_apart_without_being_asked(settings: Settings, clients: Path) -> None:
     zwolle, utrecht = str(clients / "zwolle"), str(clients / "utrecht")
     sharing = _sharing(settings)

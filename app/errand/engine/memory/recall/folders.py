@@ -26,18 +26,19 @@ class FolderView:
     pairs: tuple[FolderPair, ...]
 
     def may_give(self, other: str) -> bool:
-        """Return True for conversations without a folder, and those of this one or of a folder that shares with it."""
-        return (
-            not other
-            or Path(other).is_relative_to(self.own_workspaces)
-            or self.shares_all
-            or (bool(self.folder) and self._is_same(Path(self.folder), Path(other)))
-            or self._decision(other) is True
-        )
+        """Return True for conversations without a folder, and those of this one or of a folder that shares with it.
+
+        What a person keeps apart stays apart, also from a folder around it and where all others share.
+        """
+        if not other or Path(other).is_relative_to(self.own_workspaces) or self._shares(other) is True:
+            return True
+        if self._is_kept_apart(Path(other)):
+            return False
+        return self.shares_all or (bool(self.folder) and self._is_same(Path(self.folder), Path(other)))
 
     def is_undecided(self, other: str) -> bool:
         """Return True if the person was not asked yet about these two folders, and may be."""
-        return self.asks and self._decision(other) is None
+        return self.asks and self._shares(other) is None
 
     def _is_same(self, folder: Path, other: Path) -> bool:
         repository = self.repository
@@ -52,9 +53,28 @@ class FolderView:
         """Return False for the home folder and all above it: what is inside of these is not one subject."""
         return not self.home.is_relative_to(outer)
 
-    def _decision(self, other: str) -> bool | None:
+    def _shares(self, other: str) -> bool | None:
+        """Return what is noted about just these two folders."""
         names = {self.folder, other}
         return next((pair.shares for pair in self.pairs if {pair.first, pair.second} == names), None)
+
+    def _is_kept_apart(self, other: Path) -> bool:
+        folder = Path(self.folder)
+        decisions = ((pair.first, pair.second) for pair in self.pairs if pair.decided and not pair.shares)
+        return any(
+            _are_on_both_sides(folder, other, Path(first), Path(second))
+            or _are_on_both_sides(other, folder, Path(first), Path(second))
+            for first, second in decisions
+        )
+
+
+def _are_on_both_sides(one: Path, other: Path, first: Path, second: Path) -> bool:
+    """Return True if `one` is in `first`, and `other` in `second`; if one is around the other, in the outer alone."""
+    if not (one.is_relative_to(first) and other.is_relative_to(second)):
+        return False
+    if second.is_relative_to(first):
+        return not one.is_relative_to(second)
+    return not (first.is_relative_to(second) and other.is_relative_to(first))
 
 
 class FolderSharing:
@@ -80,7 +100,7 @@ class FolderSharing:
     def note_asked(self, folder: str, others: tuple[str, ...]) -> None:
         """Keep these folders apart until the person says otherwise: they are asked once."""
         for other in others:
-            self._set(folder, other, shares=False)
+            self._set(folder, other, shares=False, is_decided=False)
 
     def decide(self, folder: str, other: str, choice: ShareChoice) -> None:
         """Store what a person decided. Raises `InvalidParams` for folders that are none, or the same."""
@@ -89,12 +109,14 @@ class FolderSharing:
             return
         if folder == other or not all(Path(each).is_absolute() for each in (folder, other) if each):
             raise InvalidParams("folder, other: name two folders by their absolute paths; empty for none.")
-        self._set(folder, other, shares=choice == "share")
+        self._set(folder, other, shares=choice == "share", is_decided=True)
 
-    def _set(self, folder: str, other: str, *, shares: bool) -> None:
+    def _set(self, folder: str, other: str, *, shares: bool, is_decided: bool) -> None:
         names = {folder, other}
         pairs = [pair for pair in self._settings.values.folder_pairs if {pair.first, pair.second} != names]
-        self._settings.set_folder_pairs((*pairs, FolderPair(first=folder, second=other, shares=shares)))
+        self._settings.set_folder_pairs(
+            (*pairs, FolderPair(first=folder, second=other, shares=shares, decided=is_decided))
+        )
 
 
 def _repository(folder: Path) -> Path | None:
