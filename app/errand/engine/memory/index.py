@@ -253,6 +253,10 @@ class WordIndex:
         """Return the highest number of an entry, which is about how many there are; 0 without any."""
         return int(self._number_from("SELECT coalesce(max(number), 0) FROM entries"))
 
+    def folders(self) -> tuple[str, ...]:
+        """Return the folders of all entries."""
+        return tuple(row[0] for row in self.connection.execute("SELECT DISTINCT folder FROM entries"))
+
     def count_texts(self, texts: Collection[int], where: VectorFilter | None = None) -> dict[int, int]:
         """Return how many entries that the filter lets through have each of these texts, by their numbers."""
         condition, values = sql_condition(where)
@@ -404,9 +408,10 @@ def sql_condition(where: VectorFilter | None) -> tuple[str, list[str | float]]:
         if allowed:
             conditions.append(f"{column} IN ({_marks(allowed)})")
             values += allowed
-    if where.not_conversations:
-        conditions.append(f"conversation_id NOT IN ({_marks(where.not_conversations)})")
-        values += where.not_conversations
+    for column, excluded in (("conversation_id", where.not_conversations), ("folder", where.not_folders)):
+        if excluded:
+            conditions.append(f"{column} NOT IN ({_marks(excluded)})")
+            values += excluded
     for sign, moment in ((">=", where.after), ("<", where.before)):
         if moment is not None:
             conditions.append(f"at {sign} ?")

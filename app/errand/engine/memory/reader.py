@@ -13,7 +13,7 @@ from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.errors import InvalidParams, NotFound
 from errand.engine.core.settings import Settings
 from errand.engine.memory.entries import MemoryEntry
-from errand.engine.memory.index import IndexedEntry, sql_condition
+from errand.engine.memory.index import IndexedEntry, WordIndex, sql_condition
 from errand.engine.memory.index_thread import IndexThread, IndexUnavailable
 from errand.engine.memory.model_download import ModelDownload
 from errand.engine.memory.passages import start_of
@@ -79,15 +79,21 @@ class MemoryReader:
         self.note_asked = sharing.note_asked
 
     async def search(
-        self, params: MemorySearchParams, cancel: CancelSignal, skip: Callable[[MemoryItem], bool] = lambda item: False
+        self,
+        params: MemorySearchParams,
+        cancel: CancelSignal,
+        skip: Callable[[MemoryItem], bool] = lambda item: False,
+        not_folders: tuple[str, ...] = (),
     ) -> MemorySearchResult:
-        """Return the hits that `skip` does not reject; it gets items without their text."""
+        """Return the hits that are not in `not_folders` and that `skip` does not reject; it gets items without text."""
         if not 1 <= params.limit <= _MAX_PAGE_ITEMS:
             raise InvalidParams(f"limit: {params.limit}; from 1 to {_MAX_PAGE_ITEMS}.")
         question = read_question(params.text, _today())
         remark = self._why_words_alone()
         await self._note_if_missed(None)
         where = vector_filter(params.where, self._redact)
+        if not_folders:
+            where = replace(where or VectorFilter(), not_folders=not_folders)
         outcome = await self._search.find(question, params.limit + _SPARE, cancel, where, by_meaning=not remark)
         hits = await self._hits(outcome, question, params.limit, skip, where)
         remarks = (remark or outcome.remark, await self._progress())
@@ -100,18 +106,19 @@ class MemoryReader:
         without: tuple[str, ...],
         skip: Callable[[MemoryItem], bool],
         max_tokens: int | None = None,
+        not_folders: tuple[str, ...] = (),
     ) -> tuple[RecalledEntry, ...]:
         """Return the entries that bear on a message, best first, within the budget of the settings.
 
-        `max_tokens` may lower it. Entries of the conversations `without` and those that `skip` rejects are left out.
-        Waits a second for the model, and two in all.
+        `max_tokens` may lower it. Entries of the conversations `without`, of `not_folders` and those that `skip`
+        rejects are left out. Waits a second for the model, and two in all.
         """
         tokens = self._settings.values.recall_tokens
         budget = (tokens if max_tokens is None else min(tokens, max_tokens)) * _CHARACTERS_A_TOKEN
         parsed = parse_message(message)
         if not budget or not parsed.terms:
             return ()
-        where = VectorFilter(not_conversations=without) if without else None
+        where = VectorFilter(not_conversations=without, not_folders=not_folders) if without or not_folders else None
         try:
             await self._note_if_missed(where)
             async with asyncio.timeout(2 * _PATIENCE_S):
@@ -122,6 +129,10 @@ class MemoryReader:
         except TimeoutError:  # the index is being made compact, or the machine is very busy
             return ()
         return within(entries, budget)
+
+    async def folders(self) -> tuple[str, ...]:
+        """Return all folders of which there are entries, without keys."""
+        return await self._index.read(WordIndex.folders)
 
     async def seen_from(self, workspace: str) -> FolderView:
         """Return what agents in a folder may be given of other folders. Folders of entries are without keys."""

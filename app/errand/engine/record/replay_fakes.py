@@ -221,6 +221,9 @@ class RecordedMemory:
     def is_given(self, node_id: str) -> bool:
         return True
 
+    async def folders(self) -> tuple[str, ...]:
+        return ()
+
     async def seen_from(self, workspace: str) -> FolderView:
         return FolderView(workspace, None, Path.home(), Path(workspace), shares_all=True, asks=False, pairs=())
 
@@ -228,7 +231,11 @@ class RecordedMemory:
         raise AssertionError("a replay shares all")
 
     async def search(
-        self, params: MemorySearchParams, cancel: CancelSignal, skip: Callable[[MemoryItem], bool]
+        self,
+        params: MemorySearchParams,
+        cancel: CancelSignal,
+        skip: Callable[[MemoryItem], bool],
+        not_folders: tuple[str, ...],
     ) -> MemorySearchResult:
         raise AssertionError("the recorded tool has the results of searches")
 
@@ -239,6 +246,7 @@ class RecordedMemory:
         without: tuple[str, ...],
         skip: Callable[[MemoryItem], bool],
         max_tokens: int | None,
+        not_folders: tuple[str, ...],
     ) -> tuple[RecalledEntry, ...]:
         return self._script.recalled()
 

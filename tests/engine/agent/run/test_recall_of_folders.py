@@ -1,13 +1,17 @@
 """What was said in another folder is not given unasked, and the person is asked about it once."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 
 from errand.engine.core.settings import Settings
+from errand.engine.storage.records import nodes as node_rows
 from errand.protocol.blocks import RecallBlock, ToolResultBlock, WithheldEntries
-from errand.protocol.events import ConversationUpdate
+from errand.protocol.conversations import Node
+from errand.protocol.events import ConversationUpdate, TaskMessage
+from tests.engine.memory.test_memory import a_node
 from tests.support.engine_parts import EngineParts, branch, engine_parts, remembered
 from tests.support.model_replies import DONE
 from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply
@@ -38,6 +42,13 @@ async def say(engine: EngineParts, text: str, *, attended: bool | None = None) -
     await engine.watcher.end(task.id)
     await remembered(engine)
     return task.conversation_id
+
+
+async def announce(engine: EngineParts, nodes: Sequence[Node]) -> None:
+    for node in nodes:
+        engine.services.database.journal.put(node_rows.save(node))
+        engine.services.log.publish(TaskMessage(node=node))
+    await engine.services.log.flush()
 
 
 async def recalls(engine: EngineParts, conversation_id: str) -> list[RecallBlock]:
@@ -106,6 +117,40 @@ async def test_an_imported_conversation_is_of_the_folder_named_in_its_file(tmp_p
         assert recall.withheld == (WithheldEntries(folder=str(zwolle.workspace), count=1),)
         (recall,) = await recalls(engine, await say(zwolle, ASK_TIDES, attended=True))
         assert TIDES in [entry.text for entry in recall.entries]
+
+
+async def test_an_equal_text_of_another_folder_does_not_hide_that_of_the_own(tmp_path: Path) -> None:
+    search = Reply(calls=(Call("search_memory", {"query": "tide tables of the harbour"}),))
+    async with engine_parts(tmp_path, server(Reply(text="Noted."), search, DONE)) as engine:
+        zwolle, utrecht = in_folder(engine, "zwolle"), in_folder(engine, "utrecht")
+        await say(utrecht, TIDES)
+        await say(zwolle, TIDES)
+        recall, *_ = await recalls(engine, await say(utrecht, ASK_TIDES, attended=True))
+        assert TIDES in [entry.text for entry in recall.entries]
+        nodes = await branch(engine, await say(utrecht, f"{ASK_TIDES} now"))
+        (result,) = [block for node in nodes for block in node.blocks if isinstance(block, ToolResultBlock)][:1]
+        assert TIDES in result.text
+        assert "User, 2 times" not in result.text
+
+
+async def test_much_of_other_folders_leaves_room_for_the_own(tmp_path: Path) -> None:
+    search = Reply(calls=(Call("search_memory", {"query": "tide tables of the harbour"}),))
+    async with engine_parts(tmp_path, server(Reply(text="Noted."), search, DONE)) as engine:
+        zwolle, utrecht = in_folder(engine, "zwolle"), in_folder(engine, "utrecht")
+        await say(
+            utrecht, f"{TIDES}, and much else is there, such as charts, pilots, lists of lights and radio signals"
+        )
+        conversation_id = await say(zwolle, TIDES)
+        others = [a_node(f"node_{at}", conversation_id, f"Tide tables, harbour {at}") for at in range(90)]
+        await announce(engine, others[:30])
+        await remembered(engine)
+        recall, *_ = await recalls(engine, await say(utrecht, ASK_TIDES, attended=True))
+        assert [entry.text[: len(TIDES)] for entry in recall.entries][:1] == [TIDES]
+        await announce(engine, others[30:])
+        await remembered(engine)
+        nodes = await branch(engine, await say(utrecht, f"{ASK_TIDES} now"))
+        (result,) = [block for node in nodes for block in node.blocks if isinstance(block, ToolResultBlock)][:1]
+        assert "radio signals" in result.text
 
 
 async def test_an_entry_that_is_not_wanted_is_never_given_again(tmp_path: Path) -> None:

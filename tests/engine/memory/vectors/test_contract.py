@@ -35,6 +35,8 @@ _FILTERS = (
     (VectorFilter(not_conversations=("c1", "unknown")), {2, 3}),
     (VectorFilter(folders=("/a",)), {1, 2}),
     (VectorFilter(folders=("/",)), set[int]()),
+    (VectorFilter(not_folders=("/b", "/c")), {1, 2}),
+    (VectorFilter(not_folders=("/b",), not_conversations=("c1",)), {2}),
     (VectorFilter(kinds=("agent", "tool")), {2, 3}),
     (VectorFilter(after=20.0), {2, 3}),
     (VectorFilter(before=20.0), {1}),

@@ -53,8 +53,16 @@ class MemorySource(Protocol):
         """Note that the person is asked about these folders now."""
         ...
 
+    async def folders(self) -> tuple[str, ...]:
+        """Return all folders of which there are entries."""
+        ...
+
     async def search(
-        self, params: MemorySearchParams, cancel: CancelSignal, skip: Callable[[MemoryItem], bool]
+        self,
+        params: MemorySearchParams,
+        cancel: CancelSignal,
+        skip: Callable[[MemoryItem], bool],
+        not_folders: tuple[str, ...],
     ) -> MemorySearchResult: ...
 
     async def recall(
@@ -64,10 +72,11 @@ class MemorySource(Protocol):
         without: tuple[str, ...],
         skip: Callable[[MemoryItem], bool],
         max_tokens: int | None,
+        not_folders: tuple[str, ...],
     ) -> tuple[RecalledEntry, ...]:
         """Return the entries that bear on a message, best first, within `max_tokens` and the budget of the settings.
 
-        Nothing of the conversations `without`, nor what `skip` names.
+        Nothing of the conversations `without` or of `not_folders`, nor what `skip` names.
         """
         ...
 
@@ -79,8 +88,16 @@ class Withheld:
         self._view = view
         self._counts = dict[str, int]()
 
-    def clear(self) -> None:
+    async def look(self, source: MemorySource, search: Callable[[tuple[str, ...]], Awaitable[T]]) -> T:
+        """Search in all folders, and again without those that are not given if something of them was found.
+
+        It may have taken the places of others, or stood for an equal text of this folder.
+        """
         self._counts.clear()
+        result = await search(())
+        if not self._counts:
+            return result
+        return await search(tuple(folder for folder in await source.folders() if not self._view.may_give(folder)))
 
     def holds(self, item: MemoryItem) -> bool:
         """Return True, and count it, for an entry that is not given."""
@@ -209,11 +226,10 @@ class TaskRecall(Feature):
             is_of_task = item.conversation_id == task.conversation_id and item.at >= task.started_at
             return is_of_task or withheld.holds(item)
 
-        def search() -> Awaitable[MemorySearchResult]:
-            withheld.clear()
-            return source.search(params, cancel, is_left_out)
+        def search(not_folders: tuple[str, ...]) -> Awaitable[MemorySearchResult]:
+            return source.search(params, cancel, is_left_out, not_folders)
 
-        result = await self._recalls.look(search)
+        result = await self._recalls.look(lambda: withheld.look(source, search))
         hits = tuple(filter(self._recalls.may_give, result.hits))
         self.found += hits
         remark = " ".join(filter(None, (result.remark, withheld.remark())))
@@ -281,12 +297,11 @@ class TaskRecall(Feature):
             is_known = item.node_id in present or item.node_id in recalled or not source.is_given(item.node_id)
             return is_known or withheld.holds(item)
 
-        def recall() -> Awaitable[tuple[RecalledEntry, ...]]:
-            withheld.clear()
+        def recall(not_folders: tuple[str, ...]) -> Awaitable[tuple[RecalledEntry, ...]]:
             max_tokens = None if window is None else int(_WINDOW_SHARE * window)
-            return source.recall(text, cancel, without, is_left_out, max_tokens)
+            return source.recall(text, cancel, without, is_left_out, max_tokens, not_folders)
 
-        entries = await self._recalls.look(recall)
+        entries = await self._recalls.look(lambda: withheld.look(source, recall))
         undecided = withheld.undecided() if self._state.task.options.attended else ()
         if undecided:
             source.note_asked(view.folder, tuple(each.folder for each in undecided))

@@ -80,6 +80,7 @@ class VectorFilter:
     kinds: tuple[str, ...] = ()
     after: float | None = None
     before: float | None = None
+    not_folders: tuple[str, ...] = ()
 
 
 class VectorStore(Protocol):
@@ -211,8 +212,10 @@ def conditions(where: VectorFilter | None) -> dict[str, list[dict[str, object]]]
     clauses: dict[str, list[dict[str, object]]] = {}
     if must:
         clauses["must"] = must
-    if where.not_conversations:
-        clauses["must_not"] = [_any_of("conversation", where.not_conversations)]
+    excluded = (("conversation", where.not_conversations), ("folder", where.not_folders))
+    must_not = [_any_of(key, values) for key, values in excluded if values]
+    if must_not:
+        clauses["must_not"] = must_not
     return clauses
 
 
