@@ -4,6 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from errand.engine.core.messages import AssistantMessage, Text, ToolCall, ToolResultMessage, user_text
 from errand.engine.models.base import ModelRequest, ToolDefinition
@@ -19,10 +21,11 @@ TOKENS = (
     *("<|im_start|>", "<|im_end|>", "<|start_header_id|>", "<|eot_id|>", "<|end|>", "<|channel|>", "<|user|>"),
     *("<|turn>", "<turn|>", "<start_of_turn>", "<end_of_turn>", "<bos>", "<eos>", "<s>", "</s>"),
     *("[INST]", "[/INST]", "[TOOL_CALLS]", "[/SYSTEM_PROMPT]", "<｜end▁of▁sentence｜>", "<｜User｜>", "]~b]", "[e~["),
+    *("[|user|]", "[|endofturn|]", "<seed:bos>", "<seed:eos>", "<SPECIAL_11>"),
 )
 OTHERS = (
     *("a < b | c > d", "x <| y", "xs |> map", "[inst]", "[0]", "<div>", "<span>", "List<Item>", "a[TOOL]", "{{ s }}"),
-    *("<br|x", "`<|`", "<| |>", "<strong>", "</tool_response>", "</think>", "¦", "<¦b>", "a ¦ b"),
+    *("<br|x", "`<|`", "<| |>", "[|x; y|]", "<seed>", "<strong>", "</tool_response>", "</think>", "¦", "<¦b>", "a ¦ b"),
 )
 
 
@@ -50,6 +53,41 @@ def test_a_token_is_marked_and_comes_back_also_if_it_stood_there_with_a_mark(tok
 @pytest.mark.parametrize("text", OTHERS)
 def test_other_text_stays_as_it_is(text: str) -> None:
     assert (marked(text), unmarked(text)) == (text, text)
+
+
+PIECES = (
+    "<",
+    "|",
+    ">",
+    "¦",
+    "[",
+    "]",
+    "｜",
+    "~b]",
+    "e~[",
+    "[INST]",
+    "<|im_end|>",
+    "<s>",
+    "bos>",
+    "x" * 58,
+    "x" * 64,
+    " ",
+)
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
+@example(f"<|[INST]{'x' * 58}|>")
+def test_any_text_comes_back(text: str) -> None:
+    assert unmarked(marked(text)) == text
+
+
+def test_names_in_definitions_and_in_calls_are_marked_and_come_back() -> None:
+    parameters: JsonObject = {"properties": {"<|im_end|>": {"type": "string"}}, "required": ["<|im_end|>"]}
+    reply = AssistantMessage((ToolCall("1", "t", {"<|im_end|>": {"<s>": 1}}),))
+    request = ModelRequest("llama_cpp/m", "", (reply,), (ToolDefinition("t", "", parameters),))
+    sent = with_marked_tokens(request)
+    assert "<|im_end|>" not in repr(sent) and "<s>" not in repr(sent)
+    assert [without_marks(message) for message in sent.messages if isinstance(message, AssistantMessage)] == [reply]
 
 
 def test_all_that_is_sent_is_marked_and_nothing_is_copied_without_need() -> None:

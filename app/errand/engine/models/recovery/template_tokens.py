@@ -18,18 +18,21 @@ from errand.protocol.base import JsonObject, JsonValue
 Block = TypeVar("Block", bound=Text | Thinking | ToolCall | Image)
 
 _MARK = "¦"
-# The tokens of turns, roles and calls, by family. Others, such as `</think>`, begin no turn.
+# The tokens of turns, roles and calls, by family. Others, such as `</think>`, begin no turn. Names have no brackets: a
+# token within them would get a mark too, and make the name longer.
 _RESTS = {
     "<": (
-        r"\|[^\s<>|]{1,64}\|>",  # ChatML, Llama, Phi, GLM, gpt-oss, Command R
+        r"\|[^\s<>|\[\]]{1,64}\|>",  # ChatML, Llama, Phi, GLM, gpt-oss, Command R
         r"\|[a-z_]{1,32}>",  # Gemma 4, begin
         r"[a-z_]{1,32}\|>",  # Gemma 4, end
-        r"｜[^\s<>]{1,64}｜>",  # DeepSeek
+        r"｜[^\s<>\[\]]{1,64}｜>",  # DeepSeek
         r"(?:start_of_turn|end_of_turn|start_of_image|end_of_utterance|bos|eos|eod|pad|unk)>",  # Gemma and others
         r"/?s>",  # Llama 2, Mistral
+        r"(?:seed:[a-z_]{1,32}|SPECIAL_\d{1,4})>",  # Seed-OSS, Nemotron
     ),
     "[": (
         r"/?(?:INST|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|SYSTEM_PROMPT|MODEL_SETTINGS|CALL_ID|ARGS)\]",
+        r"\|(?:system|user|assistant|tool|endofturn)\|\]",  # EXAONE
         r"e~\[",  # MiniMax
     ),
     "]": (r"~!?b[\]\[]",),
@@ -93,7 +96,7 @@ def _with_text(block: Block, change: Callable[[str], str]) -> Block:
 
 
 def _with_texts(values: JsonObject, change: Callable[[str], str]) -> JsonObject:
-    return {name: _with_texts_of(value, change) for name, value in values.items()}
+    return {change(name): _with_texts_of(value, change) for name, value in values.items()}
 
 
 def _with_texts_of(value: JsonValue, change: Callable[[str], str]) -> JsonValue:
