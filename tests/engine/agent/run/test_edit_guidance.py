@@ -1,6 +1,8 @@
 """What small models are told when they change files."""
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import msgspec
 import pytest
@@ -21,13 +23,21 @@ def written(path: str, content: str) -> Reply:
 
 
 async def results_of(
-    tmp_path: Path, *replies: Reply, files: dict[str, str], approve: ApproveMode = "all"
+    tmp_path: Path,
+    *replies: Reply,
+    files: Mapping[str, str] = MappingProxyType({}),
+    prepare: Callable[[Path], None] = lambda folder: None,
+    approve: ApproveMode = "all",
 ) -> tuple[list[ToolResultBlock], Path]:
-    """Return the results of the calls of a small model that llama.cpp serves."""
+    """Return the results of the calls of a small model that llama.cpp serves, in a folder with these files.
+
+    `prepare` is called with the folder.
+    """
     server = ModelServer([*replies, ANSWER], pages=llama_cpp("small.gguf", window=8192))
     async with engine_parts(tmp_path, server) as engine:
         for name, text in files.items():
             (engine.workspace / name).write_text(text)
+        prepare(engine.workspace)
         engine.services.keys.add_environment({"LLAMA_CPP_API_BASE": server.url})
         params = TaskStartParams(prompt="Do it.", workspace=str(engine.workspace), approve=approve)
         await engine.watcher.end((await engine.services.runner.start(params)).id)
@@ -52,6 +62,53 @@ async def test_a_write_over_text_that_was_not_read_is_refused_again(tmp_path: Pa
     replies = (again, called("bash", command="ls"), again)
     (_, _, refused, _), folder = await results_of(tmp_path, *replies, files={"a.txt": "old\n"})
     assert refused.is_error and (folder / "a.txt").read_text() == "old\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "path"),
+    [
+        (b"x" * 200_000, "a.txt"),
+        ("Grüße\n".encode("latin-1"), "a.txt"),
+        (b"old\n", '"a.txt"'),
+        (b"old\n", "b/../a.txt"),
+        (b"old\n", "~/a.txt"),
+        (b"old\n", "link"),
+    ],
+    ids=["long", "latin-1", "quoted", "through a folder", "of the home directory", "a link"],
+)
+async def test_a_write_over_any_unread_file_is_refused_however_it_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes, path: str
+) -> None:
+    def prepare(folder: Path) -> None:
+        monkeypatch.setenv("HOME", str(folder))
+        (folder / "a.txt").write_bytes(content)
+        (folder / "b").mkdir()
+        (folder / "link").symlink_to("a.txt")
+
+    (refused, _), folder = await results_of(tmp_path, called("write", path=path, content="new"), prepare=prepare)
+    assert refused.is_error and "Nothing was written" in refused.text
+    assert (folder / "a.txt").read_bytes() == content
+
+
+@pytest.mark.parametrize("command", ["cat 'my notes.txt'", 'cat "my notes.txt"', "cat my\\ notes.txt", "cat link"])
+async def test_a_command_that_names_a_file_in_any_way_lets_it_be_written(tmp_path: Path, command: str) -> None:
+    def prepare(folder: Path) -> None:
+        (folder / "my notes.txt").write_text("old\n")
+        (folder / "link").symlink_to("my notes.txt")
+
+    write = written("my notes.txt", "new")
+    (_, done, _), folder = await results_of(tmp_path, called("bash", command=command), write, prepare=prepare)
+    assert not done.is_error and (folder / "my notes.txt").read_text() == "new"
+
+
+async def test_a_file_that_was_read_through_a_link_is_written(tmp_path: Path) -> None:
+    def prepare(folder: Path) -> None:
+        (folder / "a.txt").write_text("old\n")
+        (folder / "link").symlink_to("a.txt")
+
+    replies = (called("read", path="link"), written("a.txt", "new"))
+    (_, done, _), _ = await results_of(tmp_path, *replies, prepare=prepare)
+    assert not done.is_error
 
 
 async def test_a_new_file_is_written_at_once(tmp_path: Path) -> None:

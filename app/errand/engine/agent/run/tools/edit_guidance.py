@@ -4,7 +4,9 @@ import ast
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
@@ -22,14 +24,18 @@ from errand.engine.tools.code.tool import Code
 from errand.engine.tools.results import ToolError, ToolResult
 from errand.engine.tools.shell.tool import Shell
 from errand.protocol.base import JsonObject
-from errand.system.regular_file import read_beginning
+from errand.system.regular_file import read_beginning, real_path
 
 _MAX_DIFF_CHARACTERS = 2_000
 _MAX_CHECKED_BYTES = 100_000
 _MAX_QUOTED_CHARACTERS = 100
 _CHECK_S = 2.0
 _PARSED_SUFFIXES = (".py", ".json")
-_COMMAND_WORD = re.compile(r"[^\s;|&<>()'\"`]+")
+# A word of a command: in quotes, or without a blank and other signs of the shell.
+_COMMAND_WORD = re.compile(r"""'([^'\n]+)'|"([^"\n]+)"|((?:\\.|[^\s;|&<>()'"`\\])+)""")
+_MAX_COMMAND_WORDS = 200
+
+T = TypeVar("T")
 
 
 class EditGuidance(Feature):
@@ -42,34 +48,40 @@ class EditGuidance(Feature):
     def __init__(self, workspace: Path, tools: TaskTools) -> None:
         self._workspace = workspace
         self._tools = tools
-        self._known_paths: set[Path] = set()
+        # As calls and commands name them.
+        self._named_paths: set[Path] = set()
 
     async def before_tool_call(self, pending: PendingCall, cancel: CancelSignal) -> PendingCall | ToolRefusal:
-        path = pending.arguments.get("path")
-        if pending.call.name != Code.name or not isinstance(path, str):
+        if pending.call.name != Code.name or not self._guides:
             return pending
-        file = self._workspace / path
-        if not self._guides:
+        try:
+            files = (await self._tools.access_of(pending)).writes
+        except ToolError:  # it is said where the call is judged
             return pending
-        text = await self._look(lambda: self._text_inside(file))
-        if file not in self._known_paths and pending.arguments.get("action") == "write" and text.strip():
-            return ToolRefusal(
-                f"{path} exists and has text that you have not read. Nothing was written. To add a line, run "
-                f"`echo … >> {path}`; to change a part, read it and use edit; to rename or delete it, run `mv` or "
-                "`rm`; to replace all of it, read it first.",
-                summary="not written: its text was not read",
-            )
-        if mistake := await self._look(lambda: _new_mistake(file.name, text, pending.arguments)):
-            return ToolRefusal(
-                f"Nothing was changed. With this change {mistake}\nLines that are to go belong to the text to replace.",
-                summary="not changed: the file would not parse",
-            )
+        for file in files:
+            data = await self._look(lambda file=file: self._content_inside(file), b"")
+            if pending.arguments.get("action") == "write" and data.strip() and not await self._is_known(file):
+                path = pending.arguments.get("path")
+                return ToolRefusal(
+                    f"{path} exists and has text that you have not read. Nothing was written. To add a line, run "
+                    f"`echo … >> {path}`; to change a part, read it and use edit; to rename or delete it, run `mv` or "
+                    "`rm`; to replace all of it, read it first.",
+                    summary="not written: its text was not read",
+                )
+            if mistake := await self._look(
+                lambda file=file, data=data: _new_mistake(file.name, _decoded(data), pending.arguments), ""
+            ):
+                return ToolRefusal(
+                    f"Nothing was changed. With this change {mistake}\nLines that are to go belong to the text to "
+                    "replace.",
+                    summary="not changed: the file would not parse",
+                )
         return pending
 
     async def after_tool_call(self, finished: FinishedCall, cancel: CancelSignal) -> ToolResult:
         result = finished.result
         if not result.is_error:
-            self._known_paths.update(self._workspace / name for name in _named_files(finished.pending))
+            self._named_paths.update(self._workspace / name for name in _named_files(finished))
         details = result.details or {}
         diff, path = details.get("diff"), details.get("path")
         if not self._guides or finished.pending.call.name != Code.name:
@@ -78,7 +90,8 @@ class EditGuidance(Feature):
             return result
         file = Path(path)
         mistake = await self._look(
-            lambda: _mistake(file.name, _decoded(read_beginning(file, _MAX_CHECKED_BYTES + 1, follow_links=False)))
+            lambda: _mistake(file.name, _decoded(read_beginning(file, _MAX_CHECKED_BYTES + 1, follow_links=False))),
+            "",
         )
         changed_lines = "\n".join(line for line in diff.splitlines() if not line.startswith(("---", "+++", "\\")))
         added = "\n".join(filter(None, (changed_lines[:_MAX_DIFF_CHARACTERS], mistake)))
@@ -89,23 +102,34 @@ class EditGuidance(Feature):
         """The model is a small one: another may have been served before."""
         return self._tools.offer.call_form == "json"
 
-    def _text_inside(self, file: Path) -> str:
-        """Return the text of a file of the workspace: the call is not allowed yet, and may name any file."""
-        return _decoded(read_inside(file, self._workspace, _MAX_CHECKED_BYTES) or b"")
+    async def _is_known(self, file: Path) -> bool:
+        """Return True if a call or a command has named this file, perhaps by a link to it."""
+        paths = tuple(self._named_paths)
+        return file in self._named_paths or await self._look(
+            lambda: any(real_path(path) == str(file) for path in paths), False
+        )
 
-    async def _look(self, look: Callable[[], str]) -> str:
+    def _content_inside(self, file: Path) -> bytes:
+        """Return the beginning of a file of the workspace: the call is not allowed yet, and may name any file."""
+        return read_inside(file, self._workspace, _MAX_CHECKED_BYTES) or b""
+
+    async def _look(self, look: Callable[[], T], default: T) -> T:
+        """Return what `look` sees of the disk, or the default if that does not answer."""
         try:
             return await in_workspace(self._workspace, look, _CHECK_S)
-        except (FolderNotAnswering, OSError):
-            return ""
+        except (FolderNotAnswering, OSError, ValueError):  # ValueError: a word that is no path
+            return default
 
 
-def _named_files(pending: PendingCall) -> list[str]:
-    """Return the path of a call, or the words of a command, which may be paths."""
-    command, path = pending.arguments.get("command"), pending.arguments.get("path")
+def _named_files(finished: FinishedCall) -> list[str]:
+    """Return the paths of a call, as it names them and as the tool found them, or the words of a command."""
+    pending, details = finished.pending, finished.result.details or {}
+    command = pending.arguments.get("command")
     if pending.call.name == Shell.name and isinstance(command, str):
-        return _COMMAND_WORD.findall(command)
-    return [path] if pending.call.name == Code.name and isinstance(path, str) else []
+        matches = islice(_COMMAND_WORD.finditer(command), _MAX_COMMAND_WORDS)
+        return [word[1] or word[2] or re.sub(r"\\(.)", r"\1", word[3]) for word in matches]
+    paths = (pending.arguments.get("path"), details.get("path")) if pending.call.name == Code.name else ()
+    return [path for path in paths if isinstance(path, str)]
 
 
 def _new_mistake(name: str, text: str, arguments: JsonObject) -> str:
