@@ -5,10 +5,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
+import pytest
 
+from errand.protocol.asks import AskAnswerParams
 from errand.protocol.base import JsonObject
 from errand.protocol.blocks import NoticeBlock, SummaryBlock
 from errand.protocol.conversations import Node
+from errand.protocol.tasks.groups import ApproveMode
 from errand.protocol.tasks.methods import TaskStartParams
 from errand.text.notice_text import notice_text
 from tests.support.engine_parts import EngineParts, branch, crash, engine_parts
@@ -19,6 +22,8 @@ from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply
 WINDOW = 9_000
 LONG = "The harbour of Kiel was quiet that night. " * 40
 SUMMARY = "## What the person wants\nTo look into the harbour."
+
+QUESTION = Reply(calls=(Call("ask_user", {"question": "Which colour?"}),))
 
 
 def is_summary(request: ReceivedRequest) -> bool:
@@ -94,6 +99,52 @@ async def test_after_a_summary_the_model_reads_it_and_the_newest_turns_with_call
         calls = [call for message in after for call in _calls(message)]
         answered = [message["tool_call_id"] for message in after if message["role"] == "tool"]
         assert calls == answered != []
+
+
+@pytest.mark.parametrize("can_be_summarised", [True, False])
+async def test_a_change_of_plan_mode_is_read_also_when_what_was_around_it_is_left_out(
+    tmp_path: Path, can_be_summarised: bool
+) -> None:
+    def step(turn: int) -> Reply:
+        return QUESTION if turn in (0, 2) else look(turn) if turn < 18 else Reply(text="Done.")
+
+    async with engine_parts(tmp_path, reader(step, lambda _: Reply(text=SUMMARY))) as engine:
+        narrow(engine)
+        if not can_be_summarised:
+            engine.services.settings.set("summarise_at", 0)
+        (engine.workspace / "long.txt").write_text("\n".join(f"{line}: {LONG}" for line in range(20)))
+        started = await engine.start("Look into the harbour", approve="edits")
+        ask = await engine.watcher.ask(started.id)
+        await engine.services.runner.modes.change(started.conversation_id, "plan", "window", attended=True)
+        await engine.services.asks.answer(AskAnswerParams(ask_id=ask.id, text="blue"), "me")
+        second = await engine.watcher.ask(started.id)
+        await engine.say(started.id, "Hurry.")
+        await engine.services.asks.answer(AskAnswerParams(ask_id=second.id, text="green"), "me")
+        await engine.watcher.end(started.id)
+        assert bool(summaries(engine)) == can_be_summarised
+        requests = [request for request in engine.model.requests[1:] if not is_summary(request)]
+    assert {str(request.messages).count("## Plan mode") for request in requests} == {1}
+
+
+async def test_plan_mode_of_an_earlier_message_is_read_after_a_summary(tmp_path: Path) -> None:
+    def step(turn: int) -> Reply:
+        return look(turn) if 2 <= turn < 14 else Reply(text="Done.")
+
+    async with engine_parts(tmp_path, reader(step, lambda _: Reply(text=SUMMARY))) as engine:
+        narrow(engine)
+        (engine.workspace / "long.txt").write_text("\n".join(f"{line}: {LONG}" for line in range(20)))
+        modes: tuple[ApproveMode, ...] = ("edits", "plan", "plan")
+        conversation_id: str | None = None
+        for mode in modes:
+            task = await engine.start(LONG * 4, approve=mode, conversation_id=conversation_id)
+            conversation_id = (await engine.watcher.end(task.id)).conversation_id
+        assert summaries(engine)
+        requests = [request for request in engine.model.requests[1:] if not is_summary(request)]
+    assert {str(request.messages).count("## Plan mode") for request in requests} == {1}
+
+
+def look(turn: int) -> Reply:
+    return Reply(calls=(Call("code", {"action": "read", "path": "long.txt", "start_line": turn, "end_line": turn}),))
 
 
 def _calls(message: JsonObject) -> list[object]:

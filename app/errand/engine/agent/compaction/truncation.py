@@ -7,7 +7,7 @@ import msgspec
 
 from errand.engine.agent.history.person_messages import kept_messages
 from errand.engine.agent.history.shortening import shorten
-from errand.engine.agent.history.visible_history import VisibleHistory, length_of, turn_groups
+from errand.engine.agent.history.visible_history import VisibleHistory, length_of, turn_groups, with_newest_mode
 from errand.protocol.blocks import Block, ToolResultBlock
 from errand.protocol.conversations import Node
 
@@ -27,7 +27,8 @@ class Truncation:
 def truncate(history: VisibleHistory, kept: Collection[str], room: int, most: int, person_room: int) -> Truncation:
     """Return the newest whole steps, of about `room` characters.
 
-    Always includes kept entries, the user's last message and the newest step; if these exceed `most` characters, the
+    Always includes kept entries, the user's last message, what said last whether the agent only plans, and the newest
+    step; if these exceed `most` characters, the
     results of that step lose their middle. Of the steps left out, messages of the person stay within `person_room`
     characters.
     """
@@ -50,7 +51,7 @@ def truncate(history: VisibleHistory, kept: Collection[str], room: int, most: in
             taken.append((message,))
     over = sum(map(length_of, taken)) - most
     last = _shortened(taken[-1], over) if taken and over > 0 else taken[-1] if taken else ()
-    rest = tuple(node for step in (*taken[:-1], last) for node in step)
+    rest = with_newest_mode(history.rest, (node for step in (*taken[:-1], last) for node in step))
     left_out = frozenset(node.id for node in history.rest) - {node.id for node in rest}
     return Truncation(
         replace(history, rest=rest, is_cut=bool(left_out)),

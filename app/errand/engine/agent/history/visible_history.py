@@ -8,6 +8,8 @@ from collections.abc import Callable, Collection, Container, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+import msgspec
+
 from errand.engine.agent.history.conversion import message_of, messages_of
 from errand.engine.agent.history.person_messages import DEFAULT_CHARACTERS, MAX_MESSAGES, kept_messages
 from errand.engine.agent.prompt.texts import prompt_text
@@ -35,7 +37,8 @@ class SummaryMessage(UserMessage):
 class VisibleHistory:
     """`kept_nodes` and `rest` are entries in branch order; without a summary all of them are in `rest`.
 
-    `kept_nodes` are the older messages of the person too. `is_cut`: some of `rest` are left out.
+    `kept_nodes` are the older messages of the person too, and what said last whether the agent only plans. `is_cut`:
+    some of `rest` are left out.
     """
 
     summary: SummaryBlock | None
@@ -126,6 +129,19 @@ def was_planning(path: Sequence[Node]) -> bool:
     return bool(modes) and modes[-1]
 
 
+def with_newest_mode(nodes: Sequence[Node], kept_nodes: Iterable[Node]) -> tuple[Node, ...]:
+    """Return the kept ones of `nodes` in branch order, and in any case what said last whether the agent only plans.
+
+    Of a message that is not kept, only that stays, which the engine says then.
+    """
+    chosen = {node.id: node for node in kept_nodes}
+    newest = next((node for node in reversed(nodes) if any(_plans(block) is not None for block in node.blocks)), None)
+    if newest is not None and newest.id not in chosen:
+        blocks = tuple(block for block in newest.blocks if _plans(block) is not None)
+        chosen[newest.id] = msgspec.structs.replace(newest, author="engine", blocks=blocks)
+    return tuple(chosen[node.id] for node in nodes if node.id in chosen)
+
+
 def _plans(block: Block) -> bool | None:
     match block:
         case EnvironmentBlock(plan_mode=plans):
@@ -153,12 +169,13 @@ def turn_groups(nodes: Iterable[Node]) -> list[tuple[Node, ...]]:
 
 
 def _kept_entries(before: Sequence[Node], kept: Collection[str], room: int) -> tuple[Node, ...]:
-    """Return the steps with entries that are kept, and the person's messages within `room` characters, in branch
-    order.
+    """Return the steps with entries that are kept, the person's messages within `room` characters, and the newest
+    mode.
     """
     steps = {node.id for step in turn_groups(before) if any(node.id in kept for node in step) for node in step}
     messages = kept_messages([node for node in before if node.id not in steps], room)
-    return tuple(messages.get(node.id, node) for node in before if node.id in steps or node.id in messages)
+    kept_nodes = (messages.get(node.id, node) for node in before if node.id in steps or node.id in messages)
+    return with_newest_mode(before, kept_nodes)
 
 
 def length_of(nodes: Iterable[Node]) -> int:
