@@ -9,8 +9,8 @@ from pathlib import Path
 
 import msgspec
 
+from errand.engine.agent.run.memory.recall import RunningRecalls
 from errand.engine.agent.run.pending_asks import PendingAsks
-from errand.engine.agent.run.recall import RunningRecalls
 from errand.engine.agent.tasks.approval_modes import ApprovalModes
 from errand.engine.agent.tasks.chats import Chats
 from errand.engine.agent.tasks.comparison import ModelComparison

@@ -13,7 +13,7 @@ from typing import Protocol
 
 import msgspec
 
-from errand.engine.agent.run.recall import RunningRecalls
+from errand.engine.agent.run.memory.recall import RunningRecalls
 from errand.engine.agent.tasks.conversation_changes import ConversationChanges
 from errand.engine.core.errors import AgentBusy, EngineError, NotFound
 from errand.engine.data import conversation_files

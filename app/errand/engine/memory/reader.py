@@ -76,6 +76,7 @@ class MemoryReader:
         self._redact = redact
         self._sharing = sharing
         self.may_recall = rules.may_recall
+        self.remembers = rules.remembers
         self.note_asked = sharing.note_asked
 
     async def search(

@@ -218,6 +218,10 @@ class RecordedMemory:
     def may_recall(self, conversation: Conversation) -> bool:
         return True
 
+    def remembers(self, conversation: Conversation) -> bool:
+        """Return False: a replay proposes nothing to remember."""
+        return False
+
     def is_given(self, node_id: str) -> bool:
         return True
 

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from errand.protocol.base import JsonObject
-from errand.protocol.events import FactUpdate
+from errand.protocol.events import ConversationUpdate, FactUpdate
 from errand.protocol.memory import Fact
 from errand.protocol.tasks.task import Task
 from tests.support.engine_parts import EngineParts, crash, engine_parts
@@ -119,3 +119,27 @@ async def test_nothing_can_be_proposed_where_there_is_no_task(tmp_path: Path) ->
     tool = tool_of(make_tool_context(tmp_path), "propose_memory")
     assert str(await failure(tool, TABS)) == "Nothing can be proposed here."
     assert msgspec.json.encode(tool.parameters)
+
+
+async def test_what_a_person_says_should_bind_later_is_proposed_for_the_folder(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(answer=lambda request: Reply(text="Noted."))) as engine:
+        task = await engine.start("The tests fail. Always run the linter before you commit.", mode="chat")
+        await engine.watcher.end(task.id)
+        await engine.watcher.end((await engine.start("and now?", conversation_id=task.conversation_id)).id)
+        (fact,) = await engine.services.database.facts.all()
+        assert (fact.text, fact.status, fact.scope, fact.folder, fact.conversation_id) == (
+            "Always run the linter before you commit.",
+            "proposed",
+            "folder",
+            task.request.workspace,
+            task.conversation_id,
+        )
+        await engine.services.facts.unpin(fact.id, "me")
+        earlier = await engine.services.database.conversations.get(task.conversation_id)
+        assert earlier is not None
+        forgetful = msgspec.structs.replace(earlier, remembers=False)
+        engine.services.log.publish(ConversationUpdate(conversation=forgetful))
+        await engine.services.log.flush()
+        again = await engine.start("Never touch the lock file.", conversation_id=task.conversation_id)
+        await engine.watcher.end(again.id)
+        assert await engine.services.database.facts.all() == ()

@@ -17,12 +17,13 @@ from errand.engine.agent.prompt.system_prompt import TaskSystemPrompt
 from errand.engine.agent.run.approvals import Approvals
 from errand.engine.agent.run.delegation import Delegation, SubAgentRunner
 from errand.engine.agent.run.limits import DailyBudget, TaskLimits
+from errand.engine.agent.run.memory.recall import MemorySource, RunningRecalls, TaskRecall
+from errand.engine.agent.run.memory.standing_instructions import StandingInstructions
 from errand.engine.agent.run.model_calls import TaskModelCalls
 from errand.engine.agent.run.pause_gate import PauseGate
 from errand.engine.agent.run.pending_asks import PendingAsks, UserQuestions
 from errand.engine.agent.run.queued_messages import QueuedMessages
 from errand.engine.agent.run.rate_limit_wait import RateLimitWait
-from errand.engine.agent.run.recall import MemorySource, RunningRecalls, TaskRecall
 from errand.engine.agent.run.recorder import TaskRecorder, ToolExecutionLog
 from errand.engine.agent.run.replies.call_repair import CallRepair
 from errand.engine.agent.run.replies.repeat_detection import RepeatDetector
@@ -187,6 +188,7 @@ class TaskBuilder:
             history_length=len(history),
             is_summarised=is_summarised,
         )
+        proposals = FactProposals(self.memory.facts, task, branch.agent.name, lambda: branch.position)
         tool_context = ToolContext(
             task.id,
             workspace,
@@ -202,9 +204,7 @@ class TaskBuilder:
             shell=ShellContext(
                 task.progress.working_dir, state.set_working_dir, partial(self._show_background, task.conversation_id)
             ),
-            memory=MemoryAccess(
-                recall.find, FactProposals(self.memory.facts, task, branch.agent.name, lambda: branch.position).propose
-            ),
+            memory=MemoryAccess(recall.find, proposals.propose),
             models=ModelAccess(calls, self.tools.embed),
             sub_agents=delegation,
         )
@@ -245,6 +245,14 @@ class TaskBuilder:
             gate,
             *wait,
             recall,
+            StandingInstructions(
+                context,
+                self.memory.source,
+                proposals,
+                # A conversation without a folder has one of its own, which no other will see.
+                "always" if workspace.is_relative_to(self.paths.workspaces) else "folder",
+                history_length=len(history),
+            ),
             window,
             EditGuidance(workspace, tools),
             Approvals(

@@ -19,9 +19,13 @@ def is_bare_order(text: str) -> bool:
     """Return True for a short text that only tells an agent to do something."""
     if len(text) > 200 or _SENTENCE_END.search(text):
         return False
-    lower_words = [match[0].lower() for match in _WORD.finditer(text)]
-    if not lower_words or len(lower_words) > _MAX_WORDS:
-        return False
+    word_count = len(_WORD.findall(text))
+    return 0 < word_count <= _MAX_WORDS and begins_as_order(text)
+
+
+def begins_as_order(text: str) -> bool:
+    """Return True if the first word, without what may stand before an imperative, is one; also if there is no other."""
+    lower_words = (match[0].lower() for match in _WORD.finditer(text))
     verb = next((word for word in lower_words if word not in _LEADS), "")
     return not verb or verb in _verbs()
 

@@ -41,6 +41,8 @@ class MemorySource(Protocol):
 
     def may_recall(self, conversation: Conversation) -> bool: ...
 
+    def remembers(self, conversation: Conversation) -> bool: ...
+
     def is_given(self, node_id: str) -> bool:
         """Return False for an entry that a person does not want agents to be given again."""
         ...
@@ -243,7 +245,7 @@ class TaskRecall(Feature):
         """
         new = request.messages[self._looked_up :]
         self._looked_up = max(self._looked_up, len(request.messages))
-        text = "\n".join(_words_of_people(new))
+        text = "\n".join(words_of_people(new))
         if text and (block := await self._look(text, cancel)) is not None:
             self._blocks[len(request.messages) - 1] = block
             branch, task = self._branch, self._state.task
@@ -329,7 +331,7 @@ class TaskRecall(Feature):
         return self._source if conversation is not None and self._source.may_recall(conversation) else None
 
 
-def _words_of_people(messages: Sequence[ModelMessage]) -> Iterable[str]:
+def words_of_people(messages: Sequence[ModelMessage]) -> Iterable[str]:
     """Return what people wrote: messages and answers to questions."""
     for message in messages:
         match message:
