@@ -38,7 +38,9 @@ def _as_interrupted(task: Task, why: str) -> Task:
     """Return the task as interrupted if an earlier engine left it, although that cannot be stored yet."""
     if task.outcome.ended_at is not None or task.activity.status == "interrupted":
         return task
-    return replace_fields(task, status="interrupted", ask_id=None, current_tool=None, calls=(), detail=why)
+    return replace_fields(
+        task, status="interrupted", ask_id=None, current_tool=None, calls=(), detail=why, awaits_server=False
+    )
 
 
 async def _all_conversations(database: Database, sequence: int) -> Snapshot:

@@ -10,7 +10,7 @@ from errand.protocol.blocks import NoticeBlock
 from errand.protocol.events import PromptReading
 from errand.protocol.tasks.methods import TaskStartParams
 from errand.text.notice_text import notice_text
-from tests.support.engine_parts import EngineParts, engine_parts
+from tests.support.engine_parts import EngineParts, crash, engine_parts
 from tests.support.local_servers import llama_cpp, loading_llama_cpp, ollama, vllm
 from tests.support.model_replies import results
 from tests.support.model_server import Call, ModelServer, Page, ReceivedRequest, Reply
@@ -106,6 +106,31 @@ async def test_a_wait_for_a_loading_server_can_be_stopped(tmp_path: Path) -> Non
         await engine.services.runner.stop(task.id, "a person")
         ended = await engine.watcher.end(task.id)
     assert (ended.activity.status, server.requests) == ("cancelled", [])
+
+
+async def test_a_task_whose_engine_was_killed_while_a_model_loaded_goes_on_with_what_it_needs(tmp_path: Path) -> None:
+    killed = ModelServer(pages=loading_llama_cpp())
+    ready = ModelServer(answer=lambda request: _ANSWERED, pages=llama_cpp("small.gguf"))
+    async with engine_parts(tmp_path, killed) as engine:
+        engine.services.keys.add_environment({"LLAMA_CPP_API_BASE": killed.url})
+        task = await engine.services.runner.start(_changing(engine))
+        await engine.watcher.task(task.id, lambda task: task.activity.awaits_server)
+        await engine.services.log.flush()
+        crash(engine, tmp_path / "next")
+        await engine.services.runner.stop(task.id, "the test")
+        await engine.watcher.end(task.id)
+    async with engine_parts(tmp_path / "next", ready) as engine:
+        engine.services.keys.add_environment({"LLAMA_CPP_API_BASE": ready.url})
+        stored_task = await engine.services.database.tasks.get(task.id)
+        await engine.services.runner.resume(task.id)
+        ended = await engine.watcher.end(task.id)
+        stored = await engine.services.database.prompts.of_task(task.id)
+    assert stored_task is not None and not stored_task.activity.awaits_server
+    assert not [state for state in engine.watcher.tasks(task.id) if state.activity.awaits_server]
+    assert ended.outcome.summary == "Done."
+    request = ready.requests[0]
+    assert "response_format" in request.body
+    assert str(request.sent_messages[0]["content"]).startswith("\n\n".join(part.text for part in stored if part.text))
 
 
 async def test_a_task_takes_the_other_model_of_a_restarted_server_and_says_so(tmp_path: Path) -> None:

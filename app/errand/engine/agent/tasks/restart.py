@@ -88,6 +88,7 @@ async def _as_interrupted(task: Task, cut: Set[tuple[str | None, int]], database
         calls=(),
         ask_id=None,
         detail="",
+        awaits_server=False,
         usage=reduce(add_usage, usages, Usage()),
         step_count=task.progress.step_count - 1 if is_lost else task.progress.step_count,
     )
