@@ -181,9 +181,44 @@ async def test_an_entry_that_is_edited_becomes_a_fact_and_its_message_is_forgott
     right = "The tide tables are in /srv/tides-2027.csv"
     edited = await own_errand.run("memory", "edit", number, right, "--yes")
     assert edited.code == 0 and right in edited.out
-    assert right in (await own_errand.run("memory", "facts")).out
+    (fact,) = (await own_errand.run("memory", "facts", "--json")).lines
+    assert (fact["text"], fact["scope"], fact["folder"]) == (right, "folder", str(own_errand.folder))
     hits = (await own_errand.run("memory", "search", "tide tables", "--json")).lines
     assert not any("tides.csv" in str(hit["text"]) for hit in hits)
+
+
+async def test_an_entry_that_two_edit_at_once_becomes_one_fact(own_errand: Errand) -> None:
+    await talk(own_errand, *SAID)
+    (number,) = await numbers_of(own_errand, SAID[0])
+    texts = [f"The tide tables are in /srv/tides-{year}.csv" for year in (2027, 2028)]
+    edits = await asyncio.gather(*(own_errand.run("memory", "edit", number, text, "--yes") for text in texts))
+    (fact,) = (await own_errand.run("memory", "facts", "--json")).lines
+    assert [edit.code for edit in edits].count(0) == 1
+    assert fact["text"] == texts[[edit.code for edit in edits].index(0)]
+
+
+async def test_an_edit_that_comes_too_late_keeps_the_fact_of_that_text(own_errand: Errand) -> None:
+    await talk(own_errand, *SAID)
+    (number,) = await numbers_of(own_errand, SAID[0])
+    text = "The tide tables are in /srv/tides-2027.csv"
+    assert (await own_errand.run("memory", "pin", text)).code == 0
+    edits = await asyncio.gather(
+        *(own_errand.run("memory", "edit", number, text, "--scope", "always", "--yes") for _ in range(2))
+    )
+    assert 0 in [edit.code for edit in edits]
+    assert [fact["text"] for fact in (await own_errand.run("memory", "facts", "--json")).lines] == [text]
+
+
+async def test_facts_of_different_folders_are_merged_where_the_person_says(own_errand: Errand) -> None:
+    own = ("--folder", str(own_errand.folder))
+    assert (await own_errand.run("memory", "pin", "The client is in Zwolle", *own)).code == 0
+    assert (await own_errand.run("memory", "pin", "Answer in Dutch")).code == 0
+    first, second = [str(line["id"]) for line in (await own_errand.run("memory", "facts", "--json")).lines]
+    refused = await own_errand.run("memory", "merge", first, second, "The client in Zwolle is Dutch")
+    assert refused.code == 2 and "--scope or --folder" in refused.err
+    assert (await own_errand.run("memory", "merge", first, second, "The client in Zwolle is Dutch", *own)).code == 0
+    (fact,) = (await own_errand.run("memory", "facts", "--json")).lines
+    assert (fact["scope"], fact["folder"]) == ("folder", str(own_errand.folder))
 
 
 async def test_two_entries_and_two_facts_are_merged_into_one(own_errand: Errand) -> None:
@@ -191,7 +226,8 @@ async def test_two_entries_and_two_facts_are_merged_into_one(own_errand: Errand)
     numbers = await numbers_of(own_errand, *SAID)
     both = "Tide tables: /srv/tides.csv. Printer in the hall: toner."
     assert (await own_errand.run("memory", "merge", *numbers, both, "--yes")).code == 0
-    assert (await own_errand.run("memory", "pin", "The printer is a laser")).code == 0
+    own = ("--folder", str(own_errand.folder))
+    assert (await own_errand.run("memory", "pin", "The printer is a laser", *own)).code == 0
     (first, second) = [str(line["id"]) for line in (await own_errand.run("memory", "facts", "--json")).lines]
     assert (await own_errand.run("memory", "merge", first, second, "The printer in the hall is a laser")).code == 0
     facts = (await own_errand.run("memory", "facts", "--json")).lines

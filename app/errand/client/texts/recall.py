@@ -5,6 +5,7 @@ from pathlib import Path
 
 from errand.client.safe_text import escape_hidden_line
 from errand.protocol.blocks import RecallBlock, RecalledEntry, WithheldEntries
+from errand.protocol.memory import MemoryItem
 from errand.text.notice_text import recall_title
 from errand.text.translation import tr, trn
 
@@ -28,6 +29,14 @@ def reason_text(entry: RecalledEntry) -> str:
             return tr("the question before it")
         case None:
             return ""
+
+
+def folder_of_fact(item: MemoryItem) -> str:
+    """Return the folder that a fact made of an entry is about; empty for conversations without one.
+
+    These have a folder of their own, with the name of the conversation.
+    """
+    return "" if Path(item.folder).name == item.conversation_id else item.folder
 
 
 def folder_text(folder: str) -> str:

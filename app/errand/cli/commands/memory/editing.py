@@ -5,8 +5,9 @@ is removed for good.
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
@@ -17,11 +18,14 @@ from errand.cli.output import CommandOutput
 from errand.client.connection import Connection
 from errand.client.errors import CallError
 from errand.client.memory_export import export_memory, form_of, write_memory
+from errand.client.texts.recall import folder_of_fact
 from errand.protocol.memory import (
+    MEMORY_FACTS,
     MEMORY_GET,
     MEMORY_PIN,
     MEMORY_UNPIN,
     Fact,
+    MemoryFactsParams,
     MemoryGetParams,
     MemoryItem,
     MemoryPinParams,
@@ -30,22 +34,32 @@ from errand.protocol.memory import (
 from errand.text.printable import reason
 from errand.text.translation import tr, trn
 
+T = TypeVar("T")
+
 
 async def replace_entries(
     connection: Connection, numbers: Sequence[str], fact: MemoryPinParams, output: CommandOutput, *, yes: bool
 ) -> Fact:
-    """Pin a fact in the place of entries, whose messages are forgotten; asks first unless `yes`."""
+    """Pin a fact in the place of entries, whose messages are forgotten; asks first unless `yes`.
+
+    The fact is about the folder of the entries unless it has a scope: what was said there is told nowhere else.
+    """
     items = [await _entry(connection, number) for number in numbers]
+    if fact.scope is None and (folder := _only(map(folder_of_fact, items))):
+        fact = msgspec.structs.replace(fact, scope="folder", folder=folder)
     node_ids = tuple({item.node_id: None for item in items})
     if not yes:
         await confirm_forgetting(connection, node_ids, output)
     first = items[0]
     origin = msgspec.structs.replace(fact, conversation_id=first.conversation_id, node_id="")
+    earlier = {fact.id for fact in (await connection.call(MEMORY_FACTS, MemoryFactsParams())).facts}
     pinned = (await connection.call(MEMORY_PIN, origin)).fact
     try:
-        await forget_nodes(connection, node_ids, output)
-    except CallError:  # an agent works there: nothing is changed
-        await connection.call(MEMORY_UNPIN, MemoryUnpinParams(id=pinned.id))
+        if not (await forget_nodes(connection, node_ids, output)).nodes:
+            raise CommandError(tr("Nothing was changed: the entry was edited or forgotten meanwhile."))
+    except (CallError, CommandError):  # an agent works there, or another client was faster
+        if pinned.id not in earlier:
+            await connection.call(MEMORY_UNPIN, MemoryUnpinParams(id=pinned.id))
         raise
     return pinned
 
@@ -53,7 +67,9 @@ async def replace_entries(
 async def merge_facts(
     connection: Connection, facts: Sequence[Fact], change: MemoryPinParams, output: CommandOutput
 ) -> Fact:
-    """Change one of the facts, and remove the others."""
+    """Change one of the facts, and remove the others. Without a scope, all must be about the same."""
+    if change.scope is None:
+        _only((fact.scope, fact.folder) for fact in facts)
     first, *others = sorted(facts, key=lambda fact: fact.text != change.text)
     merged = (await connection.call(MEMORY_PIN, msgspec.structs.replace(change, id=first.id))).fact
     for other in others:
@@ -78,6 +94,16 @@ async def export(connection: Connection, file: str, output: CommandOutput, *, ye
     output.result(
         {"file": str(path), "entries": count}, tr("{entries} written to {file}.").format(entries=entries, file=path)
     )
+
+
+def _only(values: Iterable[T]) -> T:
+    """Return the value that all have in common. Raises `UsageError` if they differ."""
+    first, *others = set(values)
+    if others:
+        raise UsageError(
+            tr("These apply in different folders. Choose with --scope or --folder where the new fact applies.")
+        )
+    return first
 
 
 def _path(file: str) -> Path:

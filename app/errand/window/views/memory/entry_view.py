@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QPlainTextEdit, QWidget
 from errand.client.number_format import moment_text
 from errand.client.safe_text import plain
 from errand.client.texts.messages import repetition_text, speaker_text
+from errand.client.texts.recall import folder_of_fact
 from errand.protocol.memory import MemoryItem, MemoryPreviewForgetResult
 from errand.text.translation import tr, uncapitalised
 from errand.window.stores.memory.facts import FactStore
@@ -152,11 +153,16 @@ class EntryView(QWidget):
             )
 
     def _on_correct_clicked(self) -> None:
-        """Messages never change: the corrected text becomes a fact, and then the message is forgotten."""
+        """Messages never change: the corrected text becomes a fact, and then the message is forgotten.
+
+        What was said in a folder is told nowhere else, unless the person chooses so.
+        """
         item, self._is_correcting = self._item, True
         if item is not None:
             self._buttons.hide()
-            self._form.open_new(item.text, folder=item.folder, conversation_id=item.conversation_id)
+            folder = folder_of_fact(item)
+            scope = "folder" if folder else "always"
+            self._form.open_new(item.text, scope=scope, folder=folder, conversation_id=item.conversation_id)
 
     def _on_pinned(self) -> None:
         if self._is_correcting:

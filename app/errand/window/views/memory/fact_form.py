@@ -48,10 +48,18 @@ class FactFormView(InPlaceFormView):
         self._save.clicked.connect(self._on_save_clicked)
         self._cancel.clicked.connect(self.close_form)
 
-    def open_new(self, text: str = "", *, folder: str = "", conversation_id: str = "", node_id: str = "") -> None:
-        """A new fact, with a first text and folder to change; the ids say where it was said."""
+    def open_new(
+        self,
+        text: str = "",
+        *,
+        scope: FactScope = "always",
+        folder: str = "",
+        conversation_id: str = "",
+        node_id: str = "",
+    ) -> None:
+        """Open a new fact, with a first text, scope and folder to change; the ids say where it was said."""
         self._base, self._before = MemoryPinParams(conversation_id=conversation_id, node_id=node_id), None
-        self._open(text, "always", folder, (tr("Pin"), tr("Pin fact")))
+        self._open(text, scope, folder, (tr("Pin"), tr("Pin fact")))
 
     def open_fact(self, fact: Fact) -> None:
         """Change this fact, or accept it with other words."""
