@@ -7,7 +7,7 @@ from errand.protocol.conversations import Node
 from errand.protocol.notices import PromptRemark
 from errand.protocol.tasks.methods import TaskResult
 
-PromptPartName = Literal["role", "rules", "instructions", "skills", "facts", "workspace"]
+PromptPartName = Literal["role", "rules", "instructions", "skills", "facts", "workspace", "plan"]
 
 ContextPart = Literal["system", "tools", "services", "summary", "kept", "environment", "history", "results", "memory"]
 
@@ -18,7 +18,7 @@ class PromptPart(Wire, frozen=True, kw_only=True):
 
     `role` is the personality's prompt, `rules` how agents work, `instructions` the content of AGENTS.md, `skills`
     the available skills, `facts` what a person pinned. `workspace` stands before the message that starts a task, and
-    in prompts of older versions within the system prompt.
+    in prompts of older versions within the system prompt, as `plan` does there.
     """
 
     name: PromptPartName

@@ -4,14 +4,17 @@ from datetime import timedelta
 
 import msgspec
 import pytest
+from sqlalchemy import insert
 
 from errand.engine.core.errors import InvalidParams, StorageError
 from errand.engine.storage.database import Database
 from errand.engine.storage.records import agents, asks, commands, conversations, tasks, turns
 from errand.engine.storage.records.turns import UnfinishedTurn
 from errand.engine.storage.sql.statements import Write, is_one_of
+from errand.engine.storage.sql.tables import prompts
 from errand.engine.storage.sql.tables import tasks as tasks_table
 from errand.protocol.agents import Personality
+from errand.protocol.context import PromptPart
 from errand.protocol.conversations import Conversation
 from errand.protocol.tasks.task import AgentPlan, PlannedCall, Task, replace_fields
 from errand.protocol.usage import Usage
@@ -229,3 +232,10 @@ async def test_a_row_that_another_version_wrote_is_a_storage_error(database: Dat
 async def test_value_that_no_row_can_have_is_invalid_input(database: Database) -> None:
     with pytest.raises(InvalidParams):
         await database.events.after(2**70)
+
+
+async def test_a_prompt_of_an_older_version_is_read(database: Database) -> None:
+    parts = (PromptPart(name="role", text="You are …"), PromptPart(name="plan", text="## Plan mode"))
+    older = Write(insert(prompts), {"task_id": "t1", "parts": msgspec.json.encode(parts).decode()})
+    await put(database, tasks.save(task()), older)
+    assert await database.prompts.of_task("t1") == parts

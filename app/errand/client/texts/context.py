@@ -23,6 +23,7 @@ PROMPT_PARTS: dict[PromptPartName, str] = {
     "skills": tr("Skills"),
     "facts": tr("Pinned facts"),
     "workspace": tr("Working folder"),
+    "plan": tr("Plan mode"),
 }
 
 
