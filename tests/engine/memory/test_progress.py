@@ -30,3 +30,12 @@ async def test_a_search_says_how_many_entries_have_vectors_while_these_are_made(
     percents = [int(match[1]) for remark in remarks if (match := re.search(r"is being made \((\d+) %\)", remark))]
     assert percents and percents == sorted(percents) and percents[-1] < 100
     assert result.remark == ""
+
+
+async def test_a_search_without_the_model_says_that_alone(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(answer=lambda request: Reply(text="Noted."))) as engine:
+        await said(engine, "The kettle leaks")
+        await remembered(engine)
+        result = await engine.services.memory.reader.search(MemorySearchParams(text="kettle"), CancelSignal())
+    advice = "The embedding model is not downloaded yet (errand memory download)."
+    assert result.remark == f"Only words were searched. {advice}"

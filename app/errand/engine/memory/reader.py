@@ -193,7 +193,7 @@ class MemoryReader:
         if model.status == "downloading":
             share = f"{100 * model.done / model.total:.0f} %" if model.total else "0 %"
             return f"Only words were searched: the embedding model is downloaded ({share})."
-        missing = "The embedding model is not downloaded yet: errand memory download"
+        missing = "The embedding model is not downloaded yet (errand memory download)."
         return f"Only words were searched. {model.reason or missing}"
 
     async def _note_if_missed(self, where: VectorFilter | None) -> None:

@@ -143,7 +143,7 @@ class VectorFiller:
             await self._remove_unwanted()
             await self._purge()
             identity, entries = await self._index.run(partial(waiting_entries, _PASSAGES))
-        self.is_behind = bool(entries)
+        self.is_behind = bool(entries) and self._is_ready()
         if self._new >= _MANY:
             await self._vectors.optimise()
             self._new = 0
