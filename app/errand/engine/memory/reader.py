@@ -146,8 +146,8 @@ class MemoryReader:
     async def _nearest(self, message: ParsedMessage, cancel: CancelSignal, where: VectorFilter | None) -> Nearest:
         if self._why_words_alone():
             return Nearest()
-        of_message, *sentences = await self._search.nearest(message.parts, cancel, where, _PATIENCE_S)
-        return Nearest(of_message, tuple(sentences))
+        of_message, *clauses = await self._search.nearest(message.parts, cancel, where, _PATIENCE_S)
+        return Nearest(of_message, tuple(clauses))
 
     async def _recalled(
         self, relevant: Sequence[Relevant], message: ParsedMessage, skip: Callable[[MemoryItem], bool]

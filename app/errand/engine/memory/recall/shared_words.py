@@ -12,6 +12,8 @@ from errand.engine.memory.words.terms import queries_of, quoted
 
 # A word that more entries have says nothing of one.
 _MAX_ENTRIES = 50
+# A name that more entries have is that of somebody who is always there.
+_MAX_ENTRIES_WITH_NAME = 6
 # A word of at most this many entries is rare, and an identifier among these is enough by itself.
 _MAX_RARE = 3
 _HITS = "SELECT rowid FROM entry_words WHERE entry_words MATCH ?{also} LIMIT ?"
@@ -20,10 +22,14 @@ _AMONG = " AND EXISTS (SELECT 1 FROM entries WHERE number = +entry_words.rowid A
 
 @dataclass(slots=True)
 class SharedWords:
-    """The words that one entry shares with a message, with the weight of each; a word of one entry weighs most."""
+    """The words that one entry shares with a message, with the weight of each; a word of one entry weighs most.
+
+    `names` are those of few entries that have a capital within a sentence of the message.
+    """
 
     weights: dict[str, float] = field(default_factory=dict[str, float])
     identifiers: list[str] = field(default_factory=list[str])
+    names: list[str] = field(default_factory=list[str])
 
     def weight(self, count: int) -> float:
         """Return the weight of the `count` rarest words together: many common words make no evidence."""
@@ -42,7 +48,10 @@ def shared_words(message: ParsedMessage, index: WordIndex, where: VectorFilter |
         if 0 < len(numbers) <= _MAX_ENTRIES:
             for number in numbers:
                 weight = math.log((total + 1) / len(numbers))
-                shared.setdefault(number, SharedWords()).weights[term] = weight
+                entry_words = shared.setdefault(number, SharedWords())
+                entry_words.weights[term] = weight
+                if term in message.names and len(numbers) <= _MAX_ENTRIES_WITH_NAME:
+                    entry_words.names.append(term)
     for identifier in message.identifiers:
         numbers = _entries_with(quoted(identifier), index, where, _MAX_RARE + 1)
         if len(numbers) <= _MAX_RARE:
