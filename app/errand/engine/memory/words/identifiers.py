@@ -5,7 +5,7 @@ phone numbers.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from errand.engine.memory.words.spelling import camel_parts
@@ -260,8 +260,3 @@ _KINDS: Sequence[tuple[str, _Build]] = (
 )
 _MAY_HAVE = re.compile(r"[\d_/\\@]|[^\W_][.-]\w|[a-z][A-Z]")
 _FORMS = tuple((re.compile(form, re.IGNORECASE), build) for form, build in _KINDS)
-
-
-def found_in(text: str, identifiers: Sequence[Identifier]) -> Iterator[Identifier]:
-    """Return those of the identifiers that stand in a text."""
-    return (identifier for identifier in identifiers if identifier.pattern.search(text))

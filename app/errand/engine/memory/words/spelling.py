@@ -52,7 +52,8 @@ _FOREIGN = re.compile(
     f"[{_NO_SPACES}{''.join(_FOLDED_LETTERS)}{''.join(_TWO_LETTERS)}\u0300-\u036f\u0591-\u0652\ufe00-\uffef]"
 )
 _HUMP = re.compile(r"[a-zß-ÿ0-9][A-Z]")
-_CAMEL_WORD = re.compile(r"[^\W_]*[a-z0-9][A-Z][^\W_]*")
+_PLAIN_WORD = re.compile(r"[^\W_]+")
+_CAMEL_HUMP = re.compile(r"[a-z0-9][A-Z]")
 _CAMEL_PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+|[^\W\d_]+")
 _LETTERS = re.compile(r"[^\W\d_]+")
 
@@ -69,7 +70,7 @@ def indexed_text(text: str) -> str:
         extra += expanded_words(text)
         text = with_pairs(folded(text))
     if _HUMP.search(text):
-        extra += (part for word in _CAMEL_WORD.findall(text) for part in camel_parts(word))
+        extra += (part for word in camel_words(text) for part in camel_parts(word))
     return f"{text}\n{' '.join(extra)}" if extra else text
 
 
@@ -108,6 +109,11 @@ def runs(word: str) -> list[str]:
 
 def without_runs(word: str) -> str:
     return _RUN.sub(" ", word)
+
+
+def camel_words(text: str) -> Iterable[str]:
+    """Return the names in camel case of a text."""
+    return filter(_CAMEL_HUMP.search, _PLAIN_WORD.findall(text))
 
 
 def camel_parts(word: str) -> list[str]:

@@ -9,6 +9,7 @@ from errand.engine.memory.words.spelling import (
     MIN_PART_LENGTH,
     REVERSED_MARK,
     camel_parts,
+    camel_words,
     expanded_words,
     folded,
     pairs,
@@ -18,7 +19,6 @@ from errand.engine.memory.words.spelling import (
 from errand.engine.memory.words.stop_words import ENGLISH
 from errand.engine.memory.words.vocabulary import Vocabulary
 
-_CAMEL_WORD = re.compile(r"[^\W_]*[a-z0-9][A-Z][^\W_]*")
 # `l'eau`, `dell'acqua`: a word that is joined with the one after it.
 _ELISION = re.compile(r"^(?:[cdjlmnst]|qu|un|dell|nell|sull|all|dall|quell|quest|jusqu|lorsqu|puisqu)'(?=\w{3})")
 # The endings of nouns, adjectives and verbs. Those of English are removed by FTS5, but not within reversed words.
@@ -40,7 +40,7 @@ def queries_of(
     terms: Sequence[str], text: str, language: str, vocabulary: Vocabulary
 ) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Return each word of these terms with its queries: any of them finds it. `text` is the whole question."""
-    camel = {word.lower(): camel_parts(word) for word in _CAMEL_WORD.findall(text)}
+    camel = {word.lower(): camel_parts(word) for word in camel_words(text)}
     for term in terms:
         word = term
         if not term.isascii():
