@@ -181,12 +181,14 @@ class ReplyEnd:
 
     `failure` is why it failed, None if no provider was at fault. `retry_later`: the same request may be sent again
     after a wait that is too long for a model call. `size`: the request was too long, and the server said by how much.
+    `quotes_tokens`: tokens of a chat template in its text were written as text, so that they make no call.
     """
 
     message: AssistantMessage
     retry_later: RetryLater | None = None
     failure: FailureKind | None = None
     size: RefusedSize | None = None
+    quotes_tokens: bool = False
 
 
 ModelEvent: TypeAlias = (

@@ -6,10 +6,16 @@ import pytest
 
 from errand.engine.agent.run.replies.template_calls import template_calls
 from errand.engine.agent.run.replies.written_calls import WrittenCall
+from errand.engine.record.diff import compare
+from errand.engine.record.format import read
+from errand.engine.record.replay import replay
 from errand.protocol.blocks import TextBlock, ToolCallBlock
+from errand.protocol.tasks.methods import TaskStartParams
 from tests.support.engine_parts import engine_parts
+from tests.support.local_servers import llama_cpp
 from tests.support.model_replies import DONE
 from tests.support.model_server import ModelServer, Reply
+from tests.support.recorded_tasks import record_of
 
 ARGUMENTS = '{"path": "out.txt", "content": "a < b"}'
 WRITE = WrittenCall("write", {"path": "out.txt", "content": "a < b"})
@@ -105,3 +111,19 @@ async def test_it_runs_and_its_words_stay(tmp_path: Path) -> None:
         blocks = [block for node in engine.watcher.nodes() if node.role == "assistant" for block in node.blocks]
     assert isinstance(blocks[0], TextBlock) and blocks[0].text == "I will write it."
     assert isinstance(blocks[1], ToolCallBlock)
+
+
+@pytest.mark.parametrize("form", [FORMS["Kimi"], FORMS["DeepSeek V3.1"], FORMS["gpt-oss"]])
+async def test_tokens_that_a_model_copies_as_text_are_no_call(form: str, tmp_path: Path) -> None:
+    copied = form.replace("<|", "<¦|").replace("<｜", "<¦｜")
+    pages = llama_cpp("m.gguf", window=32_768, parameters=32_000_000_000)
+    server = ModelServer(replies=[Reply(text=f"The file has: {copied}"), DONE], pages=pages)
+    async with engine_parts(tmp_path, server) as engine:
+        engine.services.keys.add_environment({"LLAMA_CPP_API_BASE": server.url})
+        params = TaskStartParams(prompt="What is in it?", workspace=str(engine.workspace), approve="all")
+        task = await engine.watcher.end((await engine.services.runner.start(params)).id)
+        record = read((await record_of(engine, task.id)).lines())
+        assert not (engine.workspace / "out.txt").exists()
+        replies = [node for node in engine.watcher.nodes() if node.role == "assistant"]
+    assert [block for node in replies for block in node.blocks] == [TextBlock(text=f"The file has: {form}")]
+    assert compare(record, await replay(record, tmp_path / "replay")) == []

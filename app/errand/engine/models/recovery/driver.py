@@ -375,10 +375,7 @@ class _Recovery:
         """Return the events with the finished reply as the model means it; parts of it show the marks of tokens."""
         if not self.source.finds_tokens:
             return events
-        return [
-            replace(event, message=without_marks(event.message)) if isinstance(event, ReplyEnd) else event
-            for event in events
-        ]
+        return [_with_own_tokens(event) if isinstance(event, ReplyEnd) else event for event in events]
 
     def _cut(self) -> list[ModelEvent]:
         """Return the end of a text reply that has come to its limits."""
@@ -388,6 +385,11 @@ class _Recovery:
 
     def _notices(self, notices: Iterable[NoticeData]) -> list[ModelEvent]:
         return [ModelNotice(data, AssistantMessage(model=self._model_request.model)) for data in notices]
+
+
+def _with_own_tokens(end: ReplyEnd) -> ReplyEnd:
+    message = without_marks(end.message)
+    return replace(end, message=message, quotes_tokens=message.text != end.message.text)
 
 
 def _with_earlier_usage(event: ModelEvent, earlier: Usage) -> ModelEvent:

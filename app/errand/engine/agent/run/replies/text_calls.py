@@ -30,7 +30,7 @@ class TextCalls(Feature):
         if reply.tool_calls or reply.stop_reason != "stop" or not request.tools:
             return end
         preamble, written = "", written_calls(reply.text)
-        if not written:
+        if not written and not end.quotes_tokens:
             preamble, written = template_calls(reply.text)
         calls = [self._call(call, request.tools) for call in written]
         clear_calls = tuple(call for call in calls if call is not None)
