@@ -127,6 +127,7 @@ def test_the_sizes_in_a_refusal_are_read(text: str, sizes: tuple[int | None, int
 
 
 async def test_the_window_that_a_refusal_names_is_kept(tmp_path: Path) -> None:
+    model_facts.use_served(ServedFacts())  # without what servers of other tests said
     text = "request (31000 tokens) exceeds the available context size (4096 tokens), try increasing it"
     end = await end_of(fast, tmp_path, 400, text)
     assert end.size == RefusedSize(31000, 4096)

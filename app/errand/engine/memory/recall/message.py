@@ -13,7 +13,7 @@ _MAX_TERMS = 120
 _MAX_PARTS = 10
 _MIN_PART_LENGTH = 25
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
-_CLAUSE = re.compile(r"(?<=[,;:])\s+|\s+[–—-]\s+")
+_CLAUSE = re.compile(r"(?<=[,;:])\s+|\s[–—-]\s+")
 # A word with a capital that does not begin a sentence.
 _NAME = re.compile(r"(?<=[^\s.!?] )[^\W\d_]\w{2,}")
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
