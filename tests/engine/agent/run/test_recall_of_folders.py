@@ -79,6 +79,18 @@ async def test_the_person_is_asked_once_and_nothing_is_given_until_then(tmp_path
         assert recall.withheld == ()
 
 
+async def test_of_many_folders_the_person_is_asked_about_three_at_once(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, server()) as engine:
+        for name in ("zwolle", "arnhem", "breda", "delft"):
+            await say(in_folder(engine, name), f"{TIDES} of {name}")
+        utrecht = in_folder(engine, "utrecht")
+        (first,) = await recalls(engine, await say(utrecht, ASK_TIDES, attended=True))
+        (second,) = await recalls(engine, await say(utrecht, f"{ASK_TIDES} now", attended=True))
+        assert (len(first.withheld), len(second.withheld)) == (3, 1)
+        asked = {Path(each.folder).name for each in (*first.withheld, *second.withheld)}
+        assert asked == {"zwolle", "arnhem", "breda", "delft"}
+
+
 async def test_nobody_is_asked_where_nobody_is(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, server()) as engine:
         await say(in_folder(engine, "zwolle"), TIDES)

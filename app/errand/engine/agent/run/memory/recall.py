@@ -28,6 +28,8 @@ _logger = logging.getLogger(__name__)
 
 # Of the context window: what is recalled for one message. A small model answers to what it reads most of.
 _WINDOW_SHARE = 0.05
+# Folders that a person is asked about at once; the others with a later message.
+_MAX_ASKED = 3
 # Of a summarised conversation, what the agent still reads as it is.
 _NEWEST = 20
 _NOT_HERE = "Memory is switched off for this conversation or its folder, by the person."
@@ -109,12 +111,13 @@ class Withheld:
         return True
 
     def undecided(self) -> tuple[WithheldEntries, ...]:
-        """Return the folders about which the person has to be asked."""
-        return tuple(
+        """Return the folders about which the person has to be asked now, those with most entries first."""
+        undecided = (
             WithheldEntries(folder=folder, count=count)
             for folder, count in self._counts.items()
             if self._view.is_undecided(folder)
         )
+        return tuple(sorted(undecided, key=lambda each: -each.count)[:_MAX_ASKED])
 
     def remark(self) -> str:
         """Return where there is more, for the model."""
@@ -250,6 +253,8 @@ class TaskRecall(Feature):
             self._blocks[len(request.messages) - 1] = block
             branch, task = self._branch, self._state.task
             branch.append(branch.draft("system", "engine", (block,), task_id=task.id, turn=task.progress.step_count))
+            if block.withheld and self._source is not None:  # only now is it asked
+                self._source.note_asked(block.folder, tuple(each.folder for each in block.withheld))
         return self._with_blocks(request)
 
     def _with_blocks(self, request: ModelRequest) -> ModelRequest:
@@ -305,8 +310,6 @@ class TaskRecall(Feature):
 
         entries = await self._recalls.look(lambda: withheld.look(source, recall))
         undecided = withheld.undecided() if self._state.task.options.attended else ()
-        if undecided:
-            source.note_asked(view.folder, tuple(each.folder for each in undecided))
         return RecallBlock(entries=entries, withheld=undecided, folder=view.folder if undecided else "")
 
     async def _ids_recalled_before(self) -> set[str]:
