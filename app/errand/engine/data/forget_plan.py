@@ -14,6 +14,7 @@ from errand.engine.storage.records.executions import StoredExecution
 from errand.engine.storage.records.forgetting import NodeTree
 from errand.engine.storage.records.storage_stats import pictures_of
 from errand.engine.storage.sql.statements import to_json
+from errand.engine.tools.plain_text import without_hidden
 from errand.protocol.agents import Agent
 from errand.protocol.asks import Ask
 from errand.protocol.blocks import SummaryBlock, ToolCallBlock, ToolResultBlock
@@ -143,7 +144,11 @@ def _was_proposed_there(fact: Fact, forgotten: Forgotten) -> bool:
     of_call = fact.node_id in forgotten.calls and any(
         fact.text == " ".join(argument.split()) for argument in forgotten.arguments
     )
-    return of_call or fact.node_id in forgotten.nodes
+    # What a person said should bind later is proposed as it was said, also of a message before that node.
+    quotes = fact.conversation_id in forgotten.conversations and any(
+        fact.text in " ".join(without_hidden(text).split()) for text in forgotten.texts
+    )
+    return of_call or quotes or fact.node_id in forgotten.nodes
 
 
 class _Selection:

@@ -6,10 +6,11 @@ import msgspec
 import pytest
 
 from errand.protocol.base import JsonObject
+from errand.protocol.blocks import RecallBlock
 from errand.protocol.events import ConversationUpdate, FactUpdate
 from errand.protocol.memory import Fact
 from errand.protocol.tasks.task import Task
-from tests.support.engine_parts import EngineParts, crash, engine_parts
+from tests.support.engine_parts import EngineParts, branch, crash, engine_parts, remembered
 from tests.support.loop_parts import failure, make_tool_context, tool_of
 from tests.support.model_replies import DONE, LONG_TEXT, results, shell
 from tests.support.model_server import Call, ModelServer, Reply
@@ -142,4 +143,20 @@ async def test_what_a_person_says_should_bind_later_is_proposed_for_the_folder(t
         await engine.services.log.flush()
         again = await engine.start("Never touch the lock file.", conversation_id=task.conversation_id)
         await engine.watcher.end(again.id)
+        assert await engine.services.database.facts.all() == ()
+
+
+async def test_a_proposal_is_forgotten_with_the_message_it_quotes(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(answer=lambda request: Reply(text="Noted."))) as engine:
+        earlier = await engine.start("The deploy script of the harbour is in /srv/deploy.sh", mode="chat")
+        await engine.watcher.end(earlier.id)
+        await remembered(engine)
+        text = "Always run the deploy script of the harbour in /srv/deploy.sh twice."
+        task = await engine.start(text, mode="chat")
+        await engine.watcher.end(task.id)
+        nodes = await branch(engine, task.conversation_id)
+        assert any(isinstance(block, RecallBlock) for node in nodes for block in node.blocks)
+        assert [fact.text for fact in await engine.services.database.facts.all()] == [text]
+        (message,) = [node for node in nodes if node.role == "user"]
+        await engine.services.forgetter.forget((message.id,), "me")
         assert await engine.services.database.facts.all() == ()
