@@ -30,6 +30,7 @@ _MAX_DIFF_CHARACTERS = 2_000
 _MAX_CHECKED_BYTES = 100_000
 _MAX_QUOTED_CHARACTERS = 100
 _CHECK_S = 2.0
+_CHECKED_ACTIONS = ("write", "patch")
 _PARSED_SUFFIXES = (".py", ".json")
 # A word of a command: in quotes, or without a blank and other signs of the shell.
 _COMMAND_WORD = re.compile(r"""'([^'\n]+)'|"([^"\n]+)"|((?:\\.|[^\s;|&<>()'"`\\])+)""")
@@ -52,7 +53,8 @@ class EditGuidance(Feature):
         self._named_paths: set[Path] = set()
 
     async def before_tool_call(self, pending: PendingCall, cancel: CancelSignal) -> PendingCall | ToolRefusal:
-        if pending.call.name != Code.name or not self._guides:
+        action = pending.arguments.get("action")
+        if pending.call.name != Code.name or action not in _CHECKED_ACTIONS or not self._guides:
             return pending
         try:
             files = (await self._tools.access_of(pending)).writes
@@ -60,7 +62,7 @@ class EditGuidance(Feature):
             return pending
         for file in files:
             data = await self._look(lambda file=file: self._content_inside(file), b"")
-            if pending.arguments.get("action") == "write" and data.strip() and not await self._is_known(file):
+            if action == "write" and data.strip() and not await self._is_known(file):
                 path = pending.arguments.get("path")
                 return ToolRefusal(
                     f"{path} exists and has text that you have not read. Nothing was written. To add a line, run "
