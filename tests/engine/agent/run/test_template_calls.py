@@ -76,6 +76,7 @@ def test_a_quoted_form_is_no_call(quotation: str, form: str) -> None:
         "I use `write` now.",
         "It said:\n```\n`\n```\nSo I write it.",
         "A lone ` was wrong.\n\nI write it.",
+        "A lone ` was wrong.\r\n\r\nI write it.",
         "> an old line\n\nI write it.",
         "An escaped \\` stands there.",
         "~~~\nx\n~~~",

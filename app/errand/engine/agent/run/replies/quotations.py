@@ -4,7 +4,7 @@ import re
 
 # Also in lists and quoted lines.
 _FENCE_LINE = re.compile(r"[ \t>]*+(?:(?:[-*+]|\d{1,9}[.)])[ \t]++)*+(?P<marks>`{3,}+|~{3,}+)(?P<rest>.*)", re.DOTALL)
-_BLANK_LINE = re.compile(r"\n[ \t]*\n")
+_BLANK_LINE = re.compile(r"\n[ \t\r]*\n")
 _BACKTICKS = re.compile(r"\\`|`++")
 _INDENTED = re.compile(r"(?: {4}|\t)\s*\Z")
 
