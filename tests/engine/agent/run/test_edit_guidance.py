@@ -101,6 +101,19 @@ async def test_a_command_that_names_a_file_in_any_way_lets_it_be_written(tmp_pat
     assert not done.is_error and (folder / "my notes.txt").read_text() == "new"
 
 
+async def test_a_command_names_the_files_of_the_folder_in_which_it_runs(tmp_path: Path) -> None:
+    def prepare(folder: Path) -> None:
+        (folder / "sub").mkdir()
+        for name in ("a.txt", "sub/a.txt"):
+            (folder / name).write_text("old\n")
+
+    replies = (called("bash", command="cd sub"), called("bash", command="cat a.txt"))
+    writes = (written("a.txt", "new"), written("sub/a.txt", "new"))
+    (_, _, refused, done, _), folder = await results_of(tmp_path, *replies, *writes, prepare=prepare)
+    assert (refused.is_error, done.is_error) == (True, False)
+    assert (folder / "a.txt").read_text() == "old\n"
+
+
 async def test_a_file_that_was_read_through_a_link_is_written(tmp_path: Path) -> None:
     def prepare(folder: Path) -> None:
         (folder / "a.txt").write_text("old\n")

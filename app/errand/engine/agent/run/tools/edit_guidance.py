@@ -1,6 +1,7 @@
 """Helps small models to change files: shows what an edit made of one, and stops changes that they seldom mean."""
 
 import ast
+import os
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -125,12 +126,14 @@ class EditGuidance(Feature):
 
 def _named_files(finished: FinishedCall) -> list[str]:
     """Return the paths of a call, as it names them and as the tool found them, or the words of a command."""
-    pending, details = finished.pending, finished.result.details or {}
-    command = pending.arguments.get("command")
-    if pending.call.name == Shell.name and isinstance(command, str):
+    arguments, details = finished.pending.arguments, finished.result.details or {}
+    command, path = arguments.get("command"), arguments.get("path")
+    if finished.pending.call.name == Shell.name and isinstance(command, str):
+        folder = text_argument(arguments, "working_dir")
         matches = islice(_COMMAND_WORD.finditer(command), _MAX_COMMAND_WORDS)
-        return [word[1] or word[2] or re.sub(r"\\(.)", r"\1", word[3]) for word in matches]
-    paths = (pending.arguments.get("path"), details.get("path")) if pending.call.name == Code.name else ()
+        names = (word[1] or word[2] or re.sub(r"\\(.)", r"\1", word[3]) for word in matches)
+        return [os.path.join(folder, name) for name in names]
+    paths = (path, details.get("path")) if finished.pending.call.name == Code.name else ()
     return [path for path in paths if isinstance(path, str)]
 
 
