@@ -278,7 +278,9 @@ async def test_an_entry_that_is_corrected_becomes_a_fact_and_its_message_is_forg
     await until(lambda: has(dialog, "This permanently removes 1 text"))
     await press(dialog, "Forget permanently")
     await until(lambda: has(dialog, "Forgotten: 1 text"))
-    assert [fact.text for fact in engine.stores.facts.pinned] == ["The safe is below the stairs"]
+    (fact,) = engine.stores.facts.pinned
+    assert (fact.text, fact.scope) == ("The safe is below the stairs", "folder")  # told nowhere else
+    assert fact.folder == str(engine.parts.workspace)
 
 
 async def test_forgetting_says_what_goes_and_then_what_went(dialog: MemoryDialog, engine: StoreEngine) -> None:
