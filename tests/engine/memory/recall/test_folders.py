@@ -1,5 +1,6 @@
 """What agents in one folder are given of others."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,16 @@ def clients(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("zwolle/drafts", "utrecht", "shop/.git", "shop/api", "shop/web"):
         (clients / name).mkdir(parents=True)
     return clients
+
+
+@pytest.fixture
+def linked_home(clients: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of clients is the home folder, which is a repository, but by a link."""
+    link = clients.parent / "link"
+    link.symlink_to(clients)
+    monkeypatch.setenv("HOME", str(link))
+    (clients / ".git").mkdir()
+    return clients.resolve()
 
 
 def _sharing(settings: Settings) -> FolderSharing:
@@ -66,6 +77,13 @@ async def test_the_home_folder_is_not_around_everything(settings: Settings, clie
     assert not (await sharing.seen_from(str(clients / "utrecht"))).may_give(str(home))
     assert not (await sharing.seen_from(str(home))).may_give(str(clients / "utrecht"))
     assert not (await sharing.seen_from(str(clients / "utrecht"))).may_give(str(clients / "zwolle"))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a right of their own")
+async def test_a_home_folder_that_is_a_link_is_not_around_everything(settings: Settings, linked_home: Path) -> None:
+    sharing, home = _sharing(settings), linked_home
+    assert not (await sharing.seen_from(str(home))).may_give(str(home / "utrecht"))
+    assert not (await sharing.seen_from(str(home / "utrecht"))).may_give(str(home / "zwolle"))
 
 
 async def test_what_was_decided_holds_for_both_and_over_restarts(settings: Settings, clients: Path) -> None:

@@ -1,6 +1,7 @@
 """Which folders' conversations an agent is given from memory: those of its own folder, and what a person shares."""
 
 import asyncio
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -91,10 +92,12 @@ class FolderSharing:
         """Return what conversations in a folder may be given. `workspace` may be empty."""
         folder = "" if not workspace or Path(workspace).is_relative_to(self._own_workspaces) else workspace
         repository = await asyncio.to_thread(_repository, Path(folder)) if folder else None
+        # Without links, as workspaces are stored.
+        home = await asyncio.to_thread(os.path.realpath, Path.home())
         values = self._settings.values
         mode = values.other_folders
         return FolderView(
-            folder, repository, Path.home(), self._own_workspaces, mode == "share", mode == "ask", values.folder_pairs
+            folder, repository, Path(home), self._own_workspaces, mode == "share", mode == "ask", values.folder_pairs
         )
 
     def note_asked(self, folder: str, others: tuple[str, ...]) -> None:
