@@ -181,14 +181,15 @@ class ReplyEnd:
 
     `failure` is why it failed, None if no provider was at fault. `retry_later`: the same request may be sent again
     after a wait that is too long for a model call. `size`: the request was too long, and the server said by how much.
-    `quotes_tokens`: tokens of a chat template in its text were written as text, so that they make no call.
+    `call_text` is the text to look for calls in, with marks in tokens of a chat template that the model wrote as text;
+    None for that of the message.
     """
 
     message: AssistantMessage
     retry_later: RetryLater | None = None
     failure: FailureKind | None = None
     size: RefusedSize | None = None
-    quotes_tokens: bool = False
+    call_text: str | None = None
 
 
 ModelEvent: TypeAlias = (

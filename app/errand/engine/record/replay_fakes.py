@@ -65,7 +65,7 @@ class RecordedModel:
         if reply.stop_reason == "aborted":
             self._script.end_task()
             await cancel.wait()
-        yield ReplyEnd(reply, quotes_tokens=True)  # what was a call is recorded as one
+        yield ReplyEnd(reply, call_text="")  # what was a call is recorded as one
 
     async def close(self) -> None:
         """Nothing to close."""

@@ -9,7 +9,7 @@ from errand.engine.agent.run.replies.written_calls import WrittenCall
 from errand.engine.record.diff import compare
 from errand.engine.record.format import read
 from errand.engine.record.replay import replay
-from errand.protocol.blocks import TextBlock, ToolCallBlock
+from errand.protocol.blocks import Block, TextBlock, ToolCallBlock
 from errand.protocol.tasks.methods import TaskStartParams
 from tests.support.engine_parts import engine_parts
 from tests.support.local_servers import llama_cpp
@@ -114,17 +114,38 @@ async def test_it_runs_and_its_words_stay(tmp_path: Path) -> None:
     assert isinstance(blocks[1], ToolCallBlock)
 
 
-@pytest.mark.parametrize("form", [FORMS["Kimi"], FORMS["DeepSeek V3.1"], FORMS["gpt-oss"]])
-async def test_tokens_that_a_model_copies_as_text_are_no_call(form: str, tmp_path: Path) -> None:
-    copied = form.replace("<|", "<¦|").replace("<｜", "<¦｜")
+def large_model(*replies: Reply) -> ModelServer:
     pages = llama_cpp("m.gguf", window=32_768, parameters=32_000_000_000)
-    server = ModelServer(replies=[Reply(text=f"The file has: {copied}"), DONE], pages=pages)
+    return ModelServer(replies=[*replies, DONE], pages=pages)
+
+
+async def blocks_of(tmp_path: Path, server: ModelServer) -> list[Block]:
+    """Return the blocks of the first reply of a task, whose record is replayed without a difference."""
     async with engine_parts(tmp_path, server) as engine:
         engine.services.keys.add_environment({"LLAMA_CPP_API_BASE": server.url})
         params = TaskStartParams(prompt="What is in it?", workspace=str(engine.workspace), approve="all")
         task = await engine.watcher.end((await engine.services.runner.start(params)).id)
         record = read((await record_of(engine, task.id)).lines())
-        assert not (engine.workspace / "out.txt").exists()
-        replies = [node for node in engine.watcher.nodes() if node.role == "assistant"]
-    assert [block for node in replies for block in node.blocks] == [TextBlock(text=f"The file has: {form}")]
+        reply = next(node for node in engine.watcher.nodes() if node.role == "assistant")
     assert compare(record, await replay(record, tmp_path / "replay")) == []
+    return list(reply.blocks)
+
+
+MISTRAL = f'[TOOL_CALLS][{{"name": "write", "arguments": {ARGUMENTS}}}]'
+
+
+@pytest.mark.parametrize(
+    ("form", "words"),
+    [(FORMS["Kimi"], "It has: "), (FORMS["DeepSeek V3.1"], ""), (FORMS["gpt-oss"], "It has: "), (MISTRAL, "")],
+)
+async def test_tokens_that_a_model_copies_as_text_are_no_call(form: str, words: str, tmp_path: Path) -> None:
+    copied = form.replace("<|", "<¦|").replace("<｜", "<¦｜").replace("[TOOL", "[¦TOOL")
+    blocks = await blocks_of(tmp_path, large_model(Reply(text=f"{words}{copied}")))
+    assert blocks == [TextBlock(text=f"{words}{form}")]
+
+
+@pytest.mark.parametrize("form", [FORMS["Kimi"], FORMS["DeepSeek V3.1"], MISTRAL])
+async def test_a_call_in_tokens_may_have_tokens_in_its_arguments(form: str, tmp_path: Path) -> None:
+    blocks = await blocks_of(tmp_path, large_model(Reply(text=form.replace("a < b", "<¦|im_end|>"))))
+    (call,) = blocks
+    assert isinstance(call, ToolCallBlock) and call.arguments["content"] == "<|im_end|>"

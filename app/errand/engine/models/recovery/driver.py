@@ -389,7 +389,7 @@ class _Recovery:
 
 def _with_own_tokens(end: ReplyEnd) -> ReplyEnd:
     message = without_marks(end.message)
-    return replace(end, message=message, quotes_tokens=message.text != end.message.text)
+    return replace(end, message=message, call_text=end.message.text)
 
 
 def _with_earlier_usage(event: ModelEvent, earlier: Usage) -> ModelEvent:

@@ -9,8 +9,9 @@ from errand.engine.agent.run.replies.written_calls import WrittenCall, written_c
 from errand.engine.agent.run.task_context import TaskTools
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.ids import new_id
-from errand.engine.core.messages import Text, Thinking, ToolCall
+from errand.engine.core.messages import AssistantMessage, Text, Thinking, ToolCall
 from errand.engine.models.base import ModelRequest, ReplyEnd, ToolDefinition
+from errand.engine.models.recovery.template_tokens import without_marks
 from errand.engine.tools.call_names import meanings
 
 
@@ -29,16 +30,19 @@ class TextCalls(Feature):
         reply = end.message
         if reply.tool_calls or reply.stop_reason != "stop" or not request.tools:
             return end
-        preamble, written = "", written_calls(reply.text)
-        if not written and not end.quotes_tokens:
-            preamble, written = template_calls(reply.text)
+        text = reply.text if end.call_text is None else end.call_text
+        preamble, written = "", written_calls(text)
+        if not written:
+            preamble, written = template_calls(text)
         calls = [self._call(call, request.tools) for call in written]
         clear_calls = tuple(call for call in calls if call is not None)
         if not clear_calls or len(clear_calls) < len(calls):
             return end
         thoughts = tuple(block for block in reply.content if isinstance(block, Thinking))
-        content = (*thoughts, *((Text(preamble),) if preamble else ()), *clear_calls)
-        return replace(end, message=replace(reply, content=content, stop_reason="tool_use"))
+        new = AssistantMessage((*((Text(preamble),) if preamble else ()), *clear_calls))
+        if end.call_text is not None:
+            new = without_marks(new)
+        return replace(end, message=replace(reply, content=(*thoughts, *new.content), stop_reason="tool_use"))
 
     def _call(self, written: WrittenCall, offered: Sequence[ToolDefinition]) -> ToolCall | None:
         """Return the call of a registered tool; None if the name may mean none or several."""
