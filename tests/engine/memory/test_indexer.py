@@ -15,6 +15,7 @@ from errand.engine.storage.records import conversations as conversation_rows
 from errand.engine.storage.records import nodes as node_rows
 from errand.protocol.conversations import Node
 from errand.protocol.events import ConversationUpdate, TaskMessage
+from errand.protocol.memory import MemoryListParams
 from tests.engine.memory.test_memory import a_node, entries, said
 from tests.support.engine_parts import EngineParts, engine_parts, remembered
 from tests.support.model_server import ModelServer, Reply
@@ -97,3 +98,15 @@ async def test_a_conversation_that_moves_while_it_is_indexed_moves_whole(tmp_pat
         await log.flush()
         await remembered(engine)
         assert {entry.folder for entry in await entries(engine)} == {moved.workspace}
+
+
+async def test_a_page_of_what_is_about_to_leave_the_index_is_passed_over(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(answer=lambda request: Reply(text="Noted."))) as engine:
+        await said(engine, "The kettle leaks")
+        database = engine.services.database
+        newer = await database.conversations.get(await said(engine, "The roof is new"))
+        assert newer is not None
+        database.journal.put(conversation_rows.save(msgspec.structs.replace(newer, remembers=False)))
+        await database.journal.flush()
+        page = await engine.services.memory.reader.page(MemoryListParams(limit=2))
+    assert ([item.text for item in page.items], page.has_more) == (["Noted.", "The kettle leaks"], False)

@@ -167,6 +167,15 @@ class MemoryReader:
                 await self._search.find(read_question(""), 1, CancelSignal())
 
     async def page(self, params: MemoryListParams) -> MemoryListResult:
+        """Return the newest entries before a number, at least one if there is any."""
+        while True:
+            page, last = await self._page(params)
+            if page.items or last is None or not page.has_more:
+                return page
+            params = msgspec.structs.replace(params, before_number=last)  # all are about to leave the index
+
+    async def _page(self, params: MemoryListParams) -> tuple[MemoryListResult, int | None]:
+        """Return the next entries, without those that are about to leave the index, and the last number read."""
         condition, values = sql_condition(vector_filter(params.where, self._redact))
         if params.before_number is not None:
             condition = f"{condition} AND number < ?" if condition else "number < ?"
@@ -175,7 +184,8 @@ class MemoryReader:
         entries = await self._index.read(lambda index: index.select(query, (*values, params.limit + 1)))
         page = entries[: params.limit]
         items = await self._items(page, len(page), lambda entry: entry.text[:_MAX_EXCERPT_LENGTH])
-        return MemoryListResult(items=items, has_more=len(entries) > params.limit)
+        last = page[-1].entry.number if page else None
+        return MemoryListResult(items=items, has_more=len(entries) > params.limit), last
 
     async def get(self, number: int) -> MemoryItem:
         """Return the entry with its full text. Raises `NotFound`."""
