@@ -18,6 +18,7 @@ from errand.window.stores.task_options import TaskOptionDefaults, TaskOptions
 from errand.window.stores.window_state import WindowStateStore
 from errand.window.theme.theme import Theme
 from errand.window.views.composer.approval_mode import ApprovalModeView
+from errand.window.views.composer.memory_switch import MemorySwitchView
 from errand.window.views.composer.task_options_bar import TaskOptionsView
 from errand.window.views.composer.task_options_dialog import TaskOptionsDialog
 from errand.window.views.shared.model_picker import ModelPicker
@@ -35,7 +36,7 @@ OFFER = TaskOptionDefaults(MODELS, "m/plain", PEOPLE)
 
 @pytest.fixture
 def choices(qtbot: QtBot, theme: Theme) -> TaskOptionsView:
-    view = TaskOptionsView(theme, ApprovalModeView(theme))
+    view = TaskOptionsView(theme, ApprovalModeView(theme), MemorySwitchView(theme))
     view.set_defaults(OFFER)
     qtbot.addWidget(view)
     view.resize(700, 40)
@@ -193,7 +194,7 @@ def test_a_folder_of_the_conversation_alone_is_not_named_by_an_id(choices: TaskO
 
 async def test_memory_is_paused_for_a_conversation_by_mouse_and_by_keyboard(fixture: ViewFixture) -> None:
     await fixture.finish()
-    switch = fixture.view.input_panel.task_options.memory_button
+    switch = fixture.view.input_panel.memory_switch.button
     await until(lambda: not switch.isHidden())
     assert switch.accessibleName() == "Memory: this conversation is remembered"
     QTest.mouseClick(switch, Qt.MouseButton.LeftButton)
@@ -206,7 +207,11 @@ async def test_memory_is_paused_for_a_conversation_by_mouse_and_by_keyboard(fixt
     await until(lambda: switch.accessibleName() == "Memory: this conversation is remembered")
 
 
-def test_before_there_is_a_conversation_the_switch_of_memory_is_hidden(choices: TaskOptionsView) -> None:
-    assert choices.memory_button.isHidden()
-    choices.set_remembers(False)
-    assert (choices.memory_button.isHidden(), choices.memory_button.text()) == (False, "Not remembered")
+def test_before_there_is_a_conversation_the_switch_of_memory_is_hidden(qtbot: QtBot, theme: Theme) -> None:
+    switch = MemorySwitchView(theme)
+    bar = TaskOptionsView(theme, ApprovalModeView(theme), switch)
+    qtbot.addWidget(bar)
+    bar.resize(700, 40)
+    assert switch.button.isHidden()
+    switch.show_remembers(False)
+    assert (switch.button.isHidden(), switch.button.text()) == (False, "Not remembered")

@@ -25,6 +25,7 @@ from errand.window.stores.task_options import TaskOptionDefaults
 from errand.window.stores.window_state import WindowStateStore
 from errand.window.theme.theme import Theme
 from errand.window.views.composer.approval_mode import ApprovalModeView
+from errand.window.views.composer.memory_switch import MemorySwitchView
 from errand.window.views.composer.task_options_bar import TaskOptionsView
 from errand.window.views.settings.dialog import SettingsDialog
 from errand.window.views.shared.actions import ShortcutStore
@@ -156,7 +157,7 @@ async def test_a_server_is_added_tested_and_saved_and_its_models_are_there_at_on
         await page.see("Saved. The server offers 2 models.")
         assert page.has("Edit Lab") and page.has("Test Lab") and not page.has("Save")
     await until(lambda: page.models.ready[:2] == ("lab/qwen3", "lab/text-embedding-9"))
-    choices = TaskOptionsView(theme, ApprovalModeView(theme))
+    choices = TaskOptionsView(theme, ApprovalModeView(theme), MemorySwitchView(theme))
     qtbot.addWidget(choices)
     another = Model(id="openai/gpt-5.4", provider="openai")
     offered = (another, *page.models.offered[:2])

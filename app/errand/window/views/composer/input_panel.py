@@ -25,6 +25,7 @@ from errand.window.views.composer.background_view import BackgroundView
 from errand.window.views.composer.completions import CompletionLists
 from errand.window.views.composer.composer import ComposerState, ComposerView
 from errand.window.views.composer.drop_payload import PastedFiles, drop_payload
+from errand.window.views.composer.memory_switch import MemorySwitchView
 from errand.window.views.composer.notices import NoticeSlotView
 from errand.window.views.composer.queue_view import QueueView
 from errand.window.views.composer.status_line import StatusLineView
@@ -96,7 +97,8 @@ class InputPanelView(QWidget):
         self.queue = QueueView(store.queue, theme)
         self.background = BackgroundView(store.background, theme)
         self.approval_mode = ApprovalModeView(theme)
-        self.task_options = TaskOptionsView(theme, self.approval_mode)
+        self.memory_switch = MemorySwitchView(theme)
+        self.task_options = TaskOptionsView(theme, self.approval_mode, self.memory_switch)
         self.composer = ComposerView(theme, self.task_options)
         self.completions = CompletionLists(
             self.composer,
@@ -152,7 +154,6 @@ class InputPanelView(QWidget):
             self.task_options.show_task(self._followed_task(task))
             self._apply_options()
         self._show_approve()
-        self._show_remembers()
         asked = self._store.commands.question
         question = asked.text if asked is not None else ""
         waiting = asked or self._store.next_ask
@@ -227,8 +228,7 @@ class InputPanelView(QWidget):
         composer.writing.connect(self._on_writing)
         composer.field.mode_cycle_requested.connect(self.approval_mode.cycle)
         store.approve_changed.connect(self._show_approve)
-        store.remembers_changed.connect(self._show_remembers)
-        self.task_options.memory_switched.connect(self._on_memory_switched)
+        self.memory_switch.follow(store, self._stores.conversations)
         self.task_options.add_agent_requested.connect(self.agents.add_agent)
         self.task_options.model_chosen.connect(self._models.add_recent)
         self.task_options.models_requested.connect(self._models.load)
@@ -282,14 +282,6 @@ class InputPanelView(QWidget):
         if self._store.conversation is not None:
             self.task_options.set_approve(self._store.conversation.approve)
             self._apply_options()
-
-    def _show_remembers(self) -> None:
-        conversation = self._store.conversation
-        self.task_options.set_remembers(conversation.remembers if conversation is not None else None)
-
-    def _on_memory_switched(self) -> None:
-        if self._store.conversation is not None:
-            self._stores.conversations.switch_remembering(self._store.conversation)
 
     def _on_mode_chosen(self, mode: ApproveMode) -> None:
         if self._store.conversation_id is None:

@@ -17,9 +17,10 @@ from errand.text.translation import tr, uncapitalised
 from errand.window.stores.model_choice import model_name
 from errand.window.stores.task_options import TaskOptionDefaults, TaskOptions
 from errand.window.stores.welcome import short_path
-from errand.window.theme.style import push_button, set_style, set_tool_tip
+from errand.window.theme.style import push_button, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.views.composer.approval_mode import ApprovalModeView
+from errand.window.views.composer.memory_switch import MemorySwitchView
 from errand.window.views.composer.task_options_dialog import MODES, NETWORKS
 
 _SCRATCH = tr("New folder")
@@ -42,12 +43,12 @@ class TaskOptionsView(QWidget):
     add_agent_requested = Signal()
     model_chosen = Signal(str)
     favourite_changed = Signal(str, bool)
-    memory_switched = Signal()
 
-    def __init__(self, theme: Theme, approval_mode: ApprovalModeView) -> None:
+    def __init__(self, theme: Theme, approval_mode: ApprovalModeView, memory_switch: MemorySwitchView) -> None:
         super().__init__()
         self._theme = theme
         self._approval_mode = approval_mode
+        self._memory_switch = memory_switch
         self._defaults = TaskOptionDefaults()
         self._followed: Task | None = None
         self._folders: tuple[str, ...] = ()
@@ -56,20 +57,18 @@ class TaskOptionsView(QWidget):
         self.folder_button = push_button(_SCRATCH, "quiet")
         self.model_button = push_button(tr("Set up a model"), "quiet")
         self.more_button = push_button(tr("More"), "quiet")
-        self.memory_button = push_button("", "quiet")
-        self._remembers: bool | None = None
         self._words: dict[QPushButton, str] = {}
         row = QHBoxLayout(self)
         row.setSizeConstraint(QHBoxLayout.SizeConstraint.SetNoConstraint)  # it folds when space is short
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(0)
-        for part in (self.folder_button, self.model_button, approval_mode, self.memory_button, self.more_button):
+        for part in (self.folder_button, self.model_button, approval_mode, memory_switch, self.more_button):
             row.addWidget(part)
         row.addStretch(1)
         self.folder_button.clicked.connect(self._on_folder_clicked)
         self.model_button.clicked.connect(self.pick_model)
         self.more_button.clicked.connect(self._on_more_clicked)
-        self.memory_button.clicked.connect(self.memory_switched)
+        memory_switch.changed.connect(self._collapse_buttons)
         theme.changed.connect(self._show)
         self._show()
 
@@ -97,12 +96,6 @@ class TaskOptionsView(QWidget):
         if mode != self.options.approve:
             self._untouched = replace(self._untouched, approve=mode)
             self.set_options(replace(self.options, approve=mode))
-
-    def set_remembers(self, remembers: bool | None) -> None:
-        """Show whether the conversation is remembered; None hides the switch, before there is one."""
-        if remembers != self._remembers:
-            self._remembers = remembers
-            self._show()
 
     def set_defaults(self, defaults: TaskOptionDefaults) -> None:
         """Set the available choices."""
@@ -172,7 +165,7 @@ class TaskOptionsView(QWidget):
     def minimumSizeHint(self) -> QSize:
         """Return the width of the buttons without text."""
         side = self.folder_button.sizeHint().height()
-        return QSize((3 + len(self._approval_mode.words) + (self._remembers is not None)) * side, side)
+        return QSize((3 + len(self._approval_mode.words) + len(self._memory_switch.words)) * side, side)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -182,30 +175,8 @@ class TaskOptionsView(QWidget):
         self._show_folder()
         self._show_model()
         self._approval_mode.show_mode(self.options.approve, has_sandbox=self._defaults.has_sandbox)
-        self._show_memory()
         self._show_more()
         self._collapse_buttons()
-
-    def _show_memory(self) -> None:
-        """A paused memory is named in amber; otherwise the icon is enough."""
-        is_paused = self._remembers is False
-        self.memory_button.setVisible(self._remembers is not None)
-        self._words[self.memory_button] = tr("Not remembered") if is_paused else ""
-        self.memory_button.setAccessibleName(
-            tr("Memory: this conversation is not remembered")
-            if is_paused
-            else tr("Memory: this conversation is remembered")
-        )
-        set_tool_tip(
-            self.memory_button,
-            tr("This conversation is left out of memory. Press to include it.")
-            if is_paused
-            else tr("This conversation is remembered. Press to leave it out of memory."),
-        )
-        set_style(self.memory_button, "tone", "waiting" if is_paused else "")
-        self.memory_button.setIcon(
-            self._theme.icon("pause" if is_paused else "database", "waiting" if is_paused else "muted")
-        )
 
     def _show_folder(self) -> None:
         workspace = self.options.workspace or ""
@@ -250,8 +221,13 @@ class TaskOptionsView(QWidget):
 
     def _collapse_buttons(self) -> None:
         """Hide texts that do not fit, the least important first; the icons stay."""
-        order = (self.more_button, self.folder_button, self.memory_button, self.model_button)
-        labels = {button: self._words[button] for button in order} | self._approval_mode.words
+        words = self._words
+        labels = (
+            {button: words[button] for button in (self.more_button, self.folder_button)}
+            | self._memory_switch.words
+            | {self.model_button: words[self.model_button]}
+            | self._approval_mode.words
+        )
         for button, text in labels.items():
             button.setText(text)
         for button in labels:
