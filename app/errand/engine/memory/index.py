@@ -21,7 +21,7 @@ SHORT_WORDS = 40
 _MAX_NEIGHBOUR_LENGTH = 400
 _IN_ONE_STATEMENT = 500
 _LOOSE = "loose"
-_REMOVED = "removed"
+REMOVED_NOTE = "removed"
 # A file of another version is thrown away and made again.
 _VERSION = 6
 
@@ -132,36 +132,30 @@ class WordIndex:
         """Add entries, which come in order of time within each conversation. Existing ones stay as they are."""
         new = {entry.id: entry for entry in entries}
         by_conversation: dict[str, list[MemoryEntry]] = {}
+        writer = _Writer(self)
         with Transaction(self.connection):
             known_ids = self.stored_ids(new)
             for entry in new.values():
                 if entry.id not in known_ids:
                     by_conversation.setdefault(entry.conversation_id, []).append(entry)
             for conversation_id, its in by_conversation.items():
-                self._append(conversation_id, its)
+                writer.append(conversation_id, its)
 
     def remove(self, numbers: Iterable[int]) -> None:
         """Remove entries, and their words from the windows of their neighbours."""
+        writer = _Writer(self)
         for part in _parts(numbers):
             with Transaction(self.connection):
-                self._remove(self.entries(part))
+                writer.remove(self.entries(part))
                 self.set_state(_LOOSE, "1")
                 self.note_removed()
 
     def note_removed(self) -> None:
         """Note, in the transaction that removes or prunes entries, that their vectors are to be removed too.
 
-        The note differs each time, so that it is withdrawn (`vectors_are_removed`) only if nothing came meanwhile.
+        The note differs each time, so that it is withdrawn (`withdraw_removed`) only if nothing came meanwhile.
         """
-        self.set_state(_REMOVED, str(int(self.state(_REMOVED) or 0) + 1))
-
-    def removed_note(self) -> str:
-        """Return the note of entries whose vectors are to be removed; empty if there are none."""
-        return self.state(_REMOVED)
-
-    def vectors_are_removed(self, note: str) -> None:
-        """Withdraw this note, unless there is a newer one."""
-        self.connection.execute("DELETE FROM state WHERE name = ? AND value = ?", (_REMOVED, note))
+        self.set_state(REMOVED_NOTE, str(int(self.state(REMOVED_NOTE) or 0) + 1))
 
     def compact_if_loose(self) -> None:
         """Overwrite what removed entries left in the file. Takes seconds for 100,000 entries."""
@@ -309,48 +303,56 @@ class WordIndex:
     def _number_from(self, query: str) -> int:
         return int(self.connection.execute(query).fetchone()[0])
 
-    def _append(self, conversation_id: str, entries: Sequence[MemoryEntry]) -> None:
+
+class _Writer:
+    """Writes entries with their words, in a transaction of its caller."""
+
+    def __init__(self, index: WordIndex) -> None:
+        self._index = index
+        self._connection = index.connection
+
+    def append(self, conversation_id: str, entries: Sequence[MemoryEntry]) -> None:
         """Append entries together, so that each window is written once, when its neighbours exist."""
-        before = self.select("conversation_id = ? ORDER BY position DESC LIMIT 1", (conversation_id,))
+        before = self._index.select("conversation_id = ? ORDER BY position DESC LIMIT 1", (conversation_id,))
         self._drop_windows(before)
         start = before[0].position + 1 if before else 0
         added = [
             IndexedEntry(entry, position, count_words(entry.text), text_number(entry))
             for position, entry in enumerate(entries, start)
         ]
-        self.connection.executemany(
+        self._connection.executemany(
             f"INSERT INTO entries ({_ENTRY}, traits, task_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             map(_row, added),
         )
-        self.connection.executemany(
+        self._connection.executemany(
             "INSERT INTO stated_days VALUES (?, ?, ?)", (row for entry in entries for row in _stated_days(entry))
         )
-        self.connection.executemany(
+        self._connection.executemany(
             "INSERT INTO entry_words (rowid, text) VALUES (?, ?)",
             ((entry.number, with_endings(_own(entry))) for entry in entries),
         )
         self._insert_windows((*before, *added))
 
-    def _remove(self, removed: Sequence[IndexedEntry]) -> None:
+    def remove(self, removed: Sequence[IndexedEntry]) -> None:
         removed_locations = {indexed.location for indexed in removed}
         around = {
             (conversation_id, at + step) for conversation_id, at in removed_locations for step in (-1, 1)
         } - removed_locations
-        neighbours = self.entries_at(around)
+        neighbours = self._index.entries_at(around)
         self._drop_windows((*neighbours, *removed))
         for indexed in removed:
             self._delete("entry_words", indexed.entry.number, with_endings(_own(indexed.entry)))
-        self.connection.execute(
+        self._connection.execute(
             f"DELETE FROM entries WHERE number IN ({_marks(removed)})", [indexed.entry.number for indexed in removed]
         )
-        self.connection.execute(
+        self._connection.execute(
             f"DELETE FROM stated_days WHERE number IN ({_marks(removed)})",
             [indexed.entry.number for indexed in removed],
         )
         self._insert_windows(neighbours)
 
     def _insert_windows(self, entries: Sequence[IndexedEntry]) -> None:
-        self.connection.executemany(
+        self._connection.executemany(
             "INSERT INTO window_words (rowid, text) VALUES (?, ?)",
             ((indexed.entry.number, window) for indexed, window in self._windows(entries)),
         )
@@ -367,7 +369,7 @@ class WordIndex:
         neighbour_locations = {
             (indexed.entry.conversation_id, indexed.position + step) for indexed in short for step in (-1, 1)
         }
-        for indexed in self.entries_at(neighbour_locations.difference(texts)):
+        for indexed in self._index.entries_at(neighbour_locations.difference(texts)):
             texts[indexed.location] = _beginning(indexed)
         windows: list[tuple[IndexedEntry, str]] = []
         for indexed in short:
@@ -377,7 +379,7 @@ class WordIndex:
         return windows
 
     def _delete(self, table: str, number: int, text: str) -> None:
-        self.connection.execute(f"INSERT INTO {table} ({table}, rowid, text) VALUES ('delete', ?, ?)", (number, text))
+        self._connection.execute(f"INSERT INTO {table} ({table}, rowid, text) VALUES ('delete', ?, ?)", (number, text))
 
 
 class Transaction:

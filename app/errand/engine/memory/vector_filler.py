@@ -14,7 +14,14 @@ from errand.engine.memory.index import IndexedEntry, WordIndex
 from errand.engine.memory.index_thread import IndexThread, IndexUnavailable
 from errand.engine.memory.passages import count_passages, embed_entries
 from errand.engine.memory.search import Semantics
-from errand.engine.memory.vector_states import set_states, states, waiting_entries, want_all
+from errand.engine.memory.vector_states import (
+    removed_note,
+    set_states,
+    states,
+    waiting_entries,
+    want_all,
+    withdraw_removed,
+)
 from errand.engine.memory.vectors.base import (
     VectorPoint,
     VectorsDamaged,
@@ -87,7 +94,7 @@ class VectorFiller:
         """Return `to_remove`; 1 if it is not known yet after a restart. Raises `IndexUnavailable`."""
         if self.to_remove:
             return self.to_remove
-        return int(bool(await self._index.run(WordIndex.removed_note)) or await self._vectors.has_remains())
+        return int(bool(await self._index.run(removed_note)) or await self._vectors.has_remains())
 
     async def wait_removed(self, limit_s: float) -> int:
         """Wait until no such vector is on the disk any more, at most this long; returns how many may still be."""
@@ -166,22 +173,22 @@ class VectorFiller:
     async def _remove_unwanted(self) -> None:
         if not await asyncio.to_thread(_read, self._note) and not await self._vectors.has_remains():
             self._unwanted.clear()  # there never was a vector
-            if removed_note := await self._index.run(WordIndex.removed_note):
-                await self._withdraw(removed_note)
+            if note := await self._index.run(removed_note):
+                await self._withdraw(note)
             return
-        removed_note = await self._index.run(WordIndex.removed_note)
-        if self._unwanted or removed_note or await self._vectors.has_remains():
+        note = await self._index.run(removed_note)
+        if self._unwanted or note or await self._vectors.has_remains():
             await self.check()  # which may find more
         if numbers := tuple(self._unwanted):
             await self._vectors.delete(numbers)
             self._deleted += len(numbers)
             del self._unwanted[: len(numbers)]
-        if removed_note:
-            await self._withdraw(removed_note)
+        if note:
+            await self._withdraw(note)
 
-    async def _withdraw(self, removed_note: str) -> None:
+    async def _withdraw(self, note: str) -> None:
         if not self._unwanted:  # from here on the store itself knows whether something remains
-            await self._index.run(lambda index: index.vectors_are_removed(removed_note))
+            await self._index.run(partial(withdraw_removed, note))
 
     async def _purge(self) -> None:
         """Remove what was deleted from the disk, and tell those who wait for it."""

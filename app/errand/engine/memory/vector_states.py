@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from errand.engine.memory.index import IndexedEntry, Transaction, VectorState, WordIndex
+from errand.engine.memory.index import REMOVED_NOTE, IndexedEntry, Transaction, VectorState, WordIndex
 from errand.protocol.memory import MemoryPruneParams
 
 
@@ -43,6 +43,16 @@ def set_states(identity: str, numbers: Sequence[int], state: VectorState, index:
             if changed.rowcount:
                 noted.add(number)
     return frozenset(noted)
+
+
+def removed_note(index: WordIndex) -> str:
+    """Return the note of entries whose vectors are to be removed; empty if there are none."""
+    return index.state(REMOVED_NOTE)
+
+
+def withdraw_removed(note: str, index: WordIndex) -> None:
+    """Withdraw this note, unless there is a newer one."""
+    index.connection.execute("DELETE FROM state WHERE name = ? AND value = ?", (REMOVED_NOTE, note))
 
 
 def prune(params: MemoryPruneParams, index: WordIndex) -> tuple[int, ...]:

@@ -221,11 +221,10 @@ class TaskOptionsView(QWidget):
 
     def _collapse_buttons(self) -> None:
         """Hide texts that do not fit, the least important first; the icons stay."""
-        words = self._words
         labels = (
-            {button: words[button] for button in (self.more_button, self.folder_button)}
+            {button: self._words[button] for button in (self.more_button, self.folder_button)}
             | self._memory_switch.words
-            | {self.model_button: words[self.model_button]}
+            | {self.model_button: self._words[self.model_button]}
             | self._approval_mode.words
         )
         for button, text in labels.items():
