@@ -8,6 +8,7 @@ from errand.protocol.agents import Personality
 from errand.protocol.context import PromptPart
 from tests.support.command_line import Errand
 from tests.support.flat_tasks import printed_task
+from tests.support.local_servers import llama_cpp
 from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply
 
 
@@ -83,3 +84,15 @@ async def test_a_personality_is_carried_to_a_file_and_back_as_a_new_one(errand: 
     file.write_text("{}")
     broken = await errand.run("personalities", "import", str(file))
     assert broken.code == 2 and "isn't a personality" in broken.err
+
+
+async def test_of_a_small_model_the_prompt_shows_what_it_was_told_of_the_folder(own_errand: Errand) -> None:
+    answer = Reply(text='{"name": "answer", "arguments": {"text": "Hello."}}')
+    async with ModelServer([answer], pages=llama_cpp("small.gguf", window=32_768)) as server:
+        own_errand.environment["LLAMA_CPP_API_BASE"] = server.url
+        await own_errand.run("run", "--approve", "plan", "greet me")
+        printed = await own_errand.run("prompt", (await own_errand.task("completed")).id)
+    (system, *_) = (str(message["content"]) for message in server.requests[0].sent_messages)
+    assert "<environment>" not in printed.out
+    assert "## Plan mode" in printed.out
+    assert printed.out[printed.out.index("Today is") :].rstrip() in system

@@ -128,6 +128,11 @@ def join_parts(parts: tuple[PromptPart, ...]) -> str:
     return "\n\n".join(part.text for part in parts if part.text)
 
 
+def has_short_rules(parts: Iterable[PromptPart]) -> bool:
+    """Return True for the prompt of a small model, which is told of its folder in brief."""
+    return any(part.name == _RULES and part.text == prompt_text(_SHORT_RULES) for part in parts)
+
+
 def remarks_of(parts: Iterable[PromptPart]) -> Iterator[PromptRemark | Remark]:
     """Yield the notices about a prompt. Those of older prompts are sentences."""
     for remark in (remark for part in parts for remark in part.remarks):

@@ -8,7 +8,7 @@ from pathlib import Path
 from errand.engine.agent.compaction.token_estimate import before_turn, largest_of
 from errand.engine.agent.history.visible_history import recent_path
 from errand.engine.agent.prompt.environment import environment_for_task
-from errand.engine.agent.prompt.system_prompt import current_parts
+from errand.engine.agent.prompt.system_prompt import current_parts, has_short_rules
 from errand.engine.agent.tasks import manual_summary
 from errand.engine.core.errors import InvalidParams, NotFound
 from errand.engine.core.workspace_threads import in_workspace
@@ -151,7 +151,7 @@ async def get(services: Services, session: ClientSession, params: PromptGetParam
     facts = await services.facts.for_task(workspace)
     parts = await current_parts(personality.system_prompt, workspace, mode, services.paths, facts)
     environment = await environment_for_task(workspace, None)
-    return PromptGetResult(parts=(*parts, *_environment_part(environment)))
+    return PromptGetResult(parts=(*parts, *_environment_part(environment, is_brief=False)))
 
 
 async def _parts_of_task(services: Services, task: Task) -> tuple[PromptPart, ...]:
@@ -162,11 +162,14 @@ async def _parts_of_task(services: Services, task: Task) -> tuple[PromptPart, ..
     message = await services.database.nodes.get(opening) if opening is not None else None
     blocks = message.blocks if message is not None else ()
     environment = next((block for block in blocks if isinstance(block, EnvironmentBlock)), None)
-    return (*parts, *_environment_part(environment))
+    return (*parts, *_environment_part(environment, is_brief=has_short_rules(parts)))
 
 
-def _environment_part(environment: EnvironmentBlock | None) -> tuple[PromptPart, ...]:
-    return () if environment is None else (PromptPart(name="workspace", text=environment.text),)
+def _environment_part(environment: EnvironmentBlock | None, *, is_brief: bool) -> tuple[PromptPart, ...]:
+    """Return what the agent reads of the workspace, in brief if it is a small model."""
+    if environment is None:
+        return ()
+    return (PromptPart(name="workspace", text=environment.brief if is_brief else environment.text),)
 
 
 def _workspace(path: str) -> Path:
