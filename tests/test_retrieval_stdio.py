@@ -95,3 +95,10 @@ def test_dates_are_read_as_people_write_them(date: str) -> None:
 def test_a_line_that_is_no_request_is_answered_and_the_next_one_too() -> None:
     first, second, third = answers("{", {"op": "dance"}, {"op": "reset"})
     assert "error" in first and "error" in second and third == {"ok": True}
+
+
+def test_half_a_surrogate_pair_does_not_lose_the_turns_beside_it() -> None:
+    texts = ("kayak \ud83d", "kayak \U0001f6f6", "kayak \\ud83d")
+    turns = [{"id": number, "text": text} for number, text in enumerate(texts)]
+    first, second = answers({"op": "index", "turns": turns}, {"op": "search", "query": "kayak \ude00", "k": 5})
+    assert first == {"ok": True} and sorted(cast("list[int]", second["ids"])) == [0, 1, 2]

@@ -36,6 +36,8 @@ from tests.support.minilm import minilm
 _ROLES: dict[str, MemoryRole] = {"user": "user", "assistant": "agent", "agent": "agent", "tool": "tool", "task": "task"}
 _UNKNOWN = datetime(2000, 1, 1, tzinfo=UTC)
 _TIME_OF_DAY = re.compile(r"\b(\d{1,2}):(\d\d)(?::(\d\d))?(?:\.\d+)?\s*([ap])?\.?m?\b", re.IGNORECASE)
+_HALF = rb"u[dD][89a-fA-F][0-9a-fA-F]{2}"
+_ESCAPE = re.compile(rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(?P<half>" + _HALF + rb")|.)")
 _MONTH_FIRST = re.compile(r"\b(\d{1,2})/(\d{1,2})/(\d{4})\b")
 
 
@@ -185,10 +187,15 @@ async def main() -> None:
 
 async def _answered(retrieval: Retrieval, line: bytes) -> bytes:
     try:
-        request = msgspec.json.decode(line, type=Request, strict=False)
+        request = msgspec.json.decode(_ESCAPE.sub(_whole_sign, line), type=Request, strict=False)
     except msgspec.DecodeError as error:
         return msgspec.json.encode({"error": str(error)})
     return msgspec.json.encode(await retrieval.answer(request))
+
+
+def _whole_sign(escape: re.Match[bytes]) -> bytes:
+    """Replace half of a surrogate pair, which other programs write; a pair and other escapes are left as they are."""
+    return rb"\ufffd" if escape["half"] else escape[0]
 
 
 if __name__ == "__main__":
