@@ -42,9 +42,12 @@ async def test_while_a_task_has_found_a_text_and_not_stored_it_forgetting_is_ref
         search = engine.services.memory.reader.search
 
         async def searched(
-            params: MemorySearchParams, cancel: CancelSignal, skip: Callable[[MemoryItem], bool]
+            params: MemorySearchParams,
+            cancel: CancelSignal,
+            skip: Callable[[MemoryItem], bool],
+            not_folders: tuple[str, ...] = (),
         ) -> MemorySearchResult:
-            result = await search(params, cancel, skip)
+            result = await search(params, cancel, skip, not_folders)
             text_found.set()
             return result
 
@@ -72,9 +75,12 @@ async def test_a_search_during_which_its_hit_is_forgotten_is_made_again(
         search, hits = engine.services.memory.reader.search, list[list[str]]()
 
         async def slow_search(
-            params: MemorySearchParams, cancel: CancelSignal, skip: Callable[[MemoryItem], bool]
+            params: MemorySearchParams,
+            cancel: CancelSignal,
+            skip: Callable[[MemoryItem], bool],
+            not_folders: tuple[str, ...] = (),
         ) -> MemorySearchResult:
-            result = await search(params, cancel, skip)
+            result = await search(params, cancel, skip, not_folders)
             hits.append([hit.node_id for hit in result.hits])
             if source.id in hits[-1]:
                 await forget(engine, source)
