@@ -281,8 +281,8 @@ class SettingValues(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         Literal["ask", "share", "apart"],
         _setting(
             "Memory of other folders",
-            "Whether agents are given what was said in conversations of other folders: ask once for each two folders, "
-            "share all, or keep all apart. `errand memory folders` lists what you decided.",
+            "Whether agents are given what was said in conversations of other folders: ask once for each pair of "
+            "folders, share all, or keep all apart. `errand memory folders` lists what you decided.",
         ),
     ] = "ask"
     not_remembered_folders: Annotated[

@@ -16,7 +16,7 @@ from errand.protocol.settings import SETTINGS_SET, SettingsSetParams
 from errand.text.translation import tr
 
 _MODES: dict[ShareMode, str] = {
-    "ask": tr("Other folders: you are asked once for each two folders."),
+    "ask": tr("Other folders: you are asked once for each pair of folders."),
     "share": tr("Other folders: all share what memory has of them."),
     "apart": tr("Other folders: all are kept apart."),
 }

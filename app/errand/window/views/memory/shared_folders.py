@@ -15,7 +15,7 @@ from errand.window.widgets.labels import TextLabel
 from errand.window.widgets.list_column import ListColumn
 
 _MODES: dict[ShareMode, str] = {
-    "ask": tr("Ask for each two folders"),
+    "ask": tr("Ask for each pair of folders"),
     "share": tr("Share all folders"),
     "apart": tr("Keep all apart"),
 }
