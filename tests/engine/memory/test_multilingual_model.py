@@ -22,8 +22,8 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the process is 
 _ABOUT = """
 import json, sys
 from fastembed import TextEmbedding
-wanted = [about for about in TextEmbedding.list_supported_models() if about["model"] == sys.argv[1]]
-print(json.dumps([[about["dim"], about["model_file"]] for about in wanted]))
+descriptions = [about for about in TextEmbedding.list_supported_models() if about["model"] == sys.argv[1]]
+print(json.dumps([[about["dim"], about["model_file"]] for about in descriptions]))
 """
 
 

@@ -61,12 +61,15 @@ def word_hits(
 
 
 def _rarest(
-    words: Iterable[tuple[str, tuple[str, ...]]], index: WordIndex, where: VectorFilter | None, language: str
+    queries_by_word: Iterable[tuple[str, tuple[str, ...]]],
+    index: WordIndex,
+    where: VectorFilter | None,
+    language: str,
 ) -> list[str]:
     """Return the queries of the rarest words that entries have; for some that none has, those of similar words."""
     counts: dict[str, int] = {}
     forgiven = 0
-    for word, queries in words:
+    for word, queries in queries_by_word:
         match = " OR ".join(queries)
         count = _count(match, index) if match else 0
         if count <= _HARDLY_ANY and forgiven < _MAX_FORGIVEN and not (count and _passes(match, index, where)):

@@ -291,14 +291,14 @@ class TaskRecall(Feature):
         source = await self._allowed_source()
         if source is None:
             return RecallBlock(entries=())
-        workspace = self._state.task.request.workspace
-        view = await source.seen_from(workspace)
+        request = self._state.task.request
+        view = await source.seen_from(request.workspace)
         withheld = Withheld(view)
         is_summarised = self._is_summarised
         present = await self._present() if is_summarised else frozenset[str]()
         without = () if is_summarised else (self.conversation_id,)
         recalled = await self._ids_recalled_before()
-        window = self._window_of(self._state.task.request.model)
+        window = self._window_of(request.model)
 
         def is_left_out(item: MemoryItem) -> bool:
             is_known = item.node_id in present or item.node_id in recalled or not source.is_given(item.node_id)
@@ -309,7 +309,8 @@ class TaskRecall(Feature):
             return source.recall(text, cancel, without, is_left_out, max_tokens, not_folders)
 
         entries = await self._recalls.look(lambda: withheld.look(source, recall))
-        undecided = withheld.undecided() if self._state.task.options.attended else ()
+        options = self._state.task.options
+        undecided = withheld.undecided() if options.attended else ()
         return RecallBlock(entries=entries, withheld=undecided, folder=view.folder if undecided else "")
 
     async def _ids_recalled_before(self) -> set[str]:
