@@ -129,7 +129,10 @@ async def until(is_true: Callable[[], bool], limit_s: float = WAIT_LIMIT_S) -> N
 
 
 async def file_appears(file: Path, limit_s: float = WAIT_LIMIT_S) -> None:
-    """Commands of an engine that starts on a busy machine take their time."""
+    """Commands of an engine that starts on a busy machine take their time.
+
+    A file appears before a shell writes to it: what is read afterwards comes by `mv`, or from a file written before.
+    """
     await until(file.exists, limit_s)
 
 

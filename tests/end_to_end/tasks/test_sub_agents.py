@@ -89,12 +89,12 @@ async def test_command_of_a_sub_agent_that_ran_when_the_engine_was_killed_is_not
 ) -> None:
     replies = {
         "go": [order("a", "b"), DONE],
-        "Do a.": [shell("echo a >> log; sleep 60"), Reply(text="Report of a.")],
+        "Do a.": [shell("echo a >> log; touch begun; sleep 60"), Reply(text="Report of a.")],
         "Do b.": [Reply(text="Report of b.")],
     }
     async with ModelServer(answer=answer(replies)) as server:
         process = await own_errand.start("run", "--approve", "all", *MODEL, server.url, "go")
-        await file_appears(workspace / "log")
+        await file_appears(workspace / "begun")
         await statuses(own_errand, ["completed", "tool_executing", "tool_executing"])
         process.kill()
         own_errand.kill_engine()
@@ -103,7 +103,7 @@ async def test_command_of_a_sub_agent_that_ran_when_the_engine_was_killed_is_not
         done = await own_errand.run("resume", (await all_tasks(own_errand))[""].id)
         tasks = await all_tasks(own_errand)
     assert done.code == 0, done.err
-    assert "the outcome of `echo a >> log; sleep 60` is unknown; it is not run again" in done.err
+    assert "the outcome of `echo a >> log; touch begun; sleep 60` is unknown; it is not run again" in done.err
     assert (workspace / "log").read_text() == "a\n"
     assert {task.activity.status for task in tasks.values()} == {"completed"}
     assert (tasks["a"].progress.step_count, tasks["b"].progress.step_count, tasks[""].progress.delegated_turns) == (

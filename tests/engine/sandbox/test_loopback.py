@@ -82,7 +82,7 @@ async def test_a_command_without_the_network_cannot_use_the_proxy_of_another(
     await loopback.use(loopback)
     opened, closed = sharing(sandboxed, loopback, network=True), sharing(sandboxed, loopback)
     async with task_of(opened):
-        keeps = run_shell(opened, "echo $HTTP_PROXY > proxy; until [ -e done ]; do sleep 0.02; done")
+        keeps = run_shell(opened, "echo $HTTP_PROXY > new; mv new proxy; until [ -e done ]; do sleep 0.02; done")
         running = asyncio.create_task(keeps)
         await file_appears(sandboxed.workspace / "proxy")
         url = (sandboxed.workspace / "proxy").read_text().strip()

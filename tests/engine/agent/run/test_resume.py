@@ -34,7 +34,11 @@ async def answer(
 
 
 async def crash_in_command(home: Path, after: Path, reply: Reply, is_reached: Path) -> tuple[Task, int]:
-    """A task whose engine dies while one of its commands runs: once `is_reached` exists."""
+    """A task whose engine dies while one of its commands runs: once `is_reached` exists.
+
+    The file says only that its command has come so far. A shell makes the file of `echo x > file` before it writes the
+    line: what a test reads afterwards is in another file, written before.
+    """
     async with engine_parts(home, ModelServer(replies=[reply])) as engine:
         started = await engine.start()
         await until(is_reached.exists)
@@ -57,9 +61,9 @@ def results(engine: EngineParts) -> list[str]:
 async def test_command_with_unknown_outcome_is_run_again_or_skipped_as_the_user_decides(
     tmp_path: Path, choice: str, lines: int, summaries: list[str]
 ) -> None:
-    ran = tmp_path / "workspace" / "ran"
-    command = f"echo x >> {ran}; test $(wc -l < {ran}) = 2 || sleep 60"
-    started, port = await crash_in_command(tmp_path, tmp_path / "after", shell(command), ran)
+    ran, reached = tmp_path / "workspace" / "ran", tmp_path / "workspace" / "reached"
+    command = f"echo x >> {ran}; touch {reached}; test $(wc -l < {ran}) = 2 || sleep 60"
+    started, port = await crash_in_command(tmp_path, tmp_path / "after", shell(command), reached)
     async with engine_parts(tmp_path / "after", ModelServer(replies=[DONE], port=port)) as engine:
         ask = await only_ask(engine)
         assert (ask.kind, ask.choices, ask.task_id) == ("unknown", (RUN_AGAIN, SKIP, STOP), started.id)
@@ -116,8 +120,9 @@ async def test_resumed_task_is_no_longer_shown_as_interrupted(tmp_path: Path) ->
 
 
 async def test_task_can_be_stopped_at_a_call_with_unknown_outcome(tmp_path: Path) -> None:
-    ran = tmp_path / "workspace" / "ran"
-    started, port = await crash_in_command(tmp_path, tmp_path / "after", shell(f"echo x >> {ran}; sleep 60"), ran)
+    ran, reached = tmp_path / "workspace" / "ran", tmp_path / "workspace" / "reached"
+    reply = shell(f"echo x >> {ran}; touch {reached}; sleep 60")
+    started, port = await crash_in_command(tmp_path, tmp_path / "after", reply, reached)
     async with engine_parts(tmp_path / "after", ModelServer(replies=[], port=port)) as engine:
         await answer(engine, await only_ask(engine), STOP)
         await engine.services.runner.resume(started.id)
@@ -218,8 +223,9 @@ async def test_stopping_an_interrupted_task_cancels_its_asks(tmp_path: Path) -> 
 
 
 async def test_invalid_choice_does_not_settle_an_unknown_outcome(tmp_path: Path) -> None:
-    ran = tmp_path / "workspace" / "ran"
-    _, port = await crash_in_command(tmp_path, tmp_path / "after", shell(f"echo x >> {ran}; sleep 60"), ran)
+    ran, reached = tmp_path / "workspace" / "ran", tmp_path / "workspace" / "reached"
+    reply = shell(f"echo x >> {ran}; touch {reached}; sleep 60")
+    _, port = await crash_in_command(tmp_path, tmp_path / "after", reply, reached)
     async with engine_parts(tmp_path / "after", ModelServer(port=port)) as engine:
         ask = await only_ask(engine)
         with pytest.raises(InvalidParams, match="Run it again, Skip it"):
@@ -228,8 +234,9 @@ async def test_invalid_choice_does_not_settle_an_unknown_outcome(tmp_path: Path)
 
 
 async def test_second_crash_does_not_repeat_asks(tmp_path: Path) -> None:
-    ran = tmp_path / "workspace" / "ran"
-    started, port = await crash_in_command(tmp_path, tmp_path / "after", shell(f"echo x >> {ran}; sleep 60"), ran)
+    ran, reached = tmp_path / "workspace" / "ran", tmp_path / "workspace" / "reached"
+    reply = shell(f"echo x >> {ran}; touch {reached}; sleep 60")
+    started, port = await crash_in_command(tmp_path, tmp_path / "after", reply, reached)
     async with engine_parts(tmp_path / "after", ModelServer(port=port)) as engine:
         ask = await only_ask(engine)
         await engine.services.runner.resume(started.id)
