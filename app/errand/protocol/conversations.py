@@ -42,6 +42,8 @@ class Conversation(Wire, frozen=True, kw_only=True):
 
     `proposed_workspace` is the folder named in the file that the conversation was imported from: no task starts
     until a person confirms that folder or chooses another one (`workspace` of `conversation/change`, or of a start).
+    `imported_folder` is the folder that its imported messages were about, also after that and if it is not on this
+    machine: in memory they count as of that folder.
     `kept` are nodes whose text stays in the model's context when the branch is summarised. `former` are the deleted
     agents, oldest first. `approve` is the approval mode of its tasks, `network` says which of their commands have the
     network. Without `remembers`, nothing of it is kept in memory; without `recalls`, its agents are given nothing from
@@ -54,6 +56,7 @@ class Conversation(Wire, frozen=True, kw_only=True):
     updated_at: Timestamp
     workspace: str = ""
     proposed_workspace: str = ""
+    imported_folder: str = ""
     owner: str = "local"
     archived: bool = False
     pinned: bool = False

@@ -80,11 +80,14 @@ async def test_nothing_begins_in_a_folder_that_a_file_names(tmp_path: Path, door
 async def test_what_is_no_absolute_path_is_not_even_proposed(tmp_path: Path, named: str) -> None:
     async with engine_parts(tmp_path, model()) as engine:
         file = HostileFile("ls", engine.workspace)
-        file.conversation = msgspec.structs.replace(file.conversation, workspace=named, proposed_workspace=named)
+        file.conversation = msgspec.structs.replace(
+            file.conversation, workspace=named, proposed_workspace=named, imported_folder=named
+        )
         await file.take(engine, tmp_path)
         conversation = await stored(engine, file)
         own = engine.services.paths.workspaces / conversation.id
         assert (conversation.workspace, conversation.proposed_workspace, own.is_dir()) == (str(own), "", True)
+        assert conversation.imported_folder == ""
 
 
 @pytest.mark.parametrize(

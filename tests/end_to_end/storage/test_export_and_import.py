@@ -60,7 +60,8 @@ async def test_a_conversation_is_exported_deleted_and_taken_in_again(own_errand:
     assert (taken.code, taken.out) == (0, "Imported: 1 conversation, 2 messages.\n")
     (came,) = await conversations(own_errand)
     own = str(own_errand.home / "workspaces" / conversation.id)
-    assert came == msgspec.structs.replace(conversation, workspace=own, proposed_workspace=conversation.workspace)
+    named = conversation.workspace
+    assert came == msgspec.structs.replace(conversation, workspace=own, proposed_workspace=named, imported_folder=named)
     results = await own_errand.run("search", "--json", "forty")
     assert [line["conversationId"] for line in results.lines] == [conversation.id]
 

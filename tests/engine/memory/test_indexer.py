@@ -36,6 +36,16 @@ async def announce(engine: EngineParts, nodes: Sequence[Node], status: Literal["
     await engine.services.log.flush()
 
 
+def other_folder(tmp_path: Path) -> Path:
+    (tmp_path / "other").mkdir()
+    return tmp_path / "other"
+
+
+async def folders(engine: EngineParts) -> dict[str, str]:
+    """The folder of each text that a person said."""
+    return {entry.text: entry.folder for entry in await entries(engine) if entry.role == "user"}
+
+
 async def test_a_backlog_of_new_conversations_is_taken_in_a_few_steps(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -84,20 +94,62 @@ async def test_many_messages_that_end_at_once_are_all_indexed(tmp_path: Path) ->
     assert {f"The roof number {at} is new" for at in range(120)} <= texts
 
 
-async def test_a_conversation_that_moves_while_it_is_indexed_moves_whole(tmp_path: Path) -> None:
+async def test_entries_stay_in_the_folder_that_they_were_said_in(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(answer=lambda request: Reply(text="Noted."))) as engine:
         conversation_id = await said(engine, "The kettle leaks")
         database, log = engine.services.database, engine.services.log
         old = await database.conversations.get(conversation_id)
         assert old is not None
-        moved = msgspec.structs.replace(old, workspace=str(tmp_path / "other"))
-        database.journal.put(conversation_rows.save(moved))
-        await announce(engine, [a_node("node_late", conversation_id, "The roof is new")], "complete")
-        await remembered(engine)  # the index has read where it is now, before it is told
+        moved = msgspec.structs.replace(old, workspace=str(other_folder(tmp_path)))
+        log.publish(ConversationUpdate(conversation=moved))
+        await log.flush()
+        await said(engine, "The roof is new", conversation_id)
+        before = await folders(engine)
+        await engine.services.memory.rebuild("test")
+        await remembered(engine)
+        assert await folders(engine) == before
+    assert before == {"The kettle leaks": old.workspace, "The roof is new": moved.workspace}
+
+
+async def test_an_imported_conversation_keeps_its_folder_that_is_not_here(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(answer=lambda request: Reply(text="Noted."))) as engine:
+        conversation_id = await said(engine, "The kettle leaks")
+        database, log = engine.services.database, engine.services.log
+        begun = await database.conversations.get(conversation_id)
+        assert begun is not None
+        own = engine.services.paths.workspaces / "conv_imported"
+        own.mkdir(parents=True)
+        imported = msgspec.structs.replace(
+            begun, id="conv_imported", workspace=str(own), imported_folder="C:\\clients\\zwolle"
+        )
+        database.journal.put(conversation_rows.save(imported))
+        await announce(engine, [a_node("node_imported", imported.id, "The gate is locked")], "complete")
+        await remembered(engine)
+        assert (await folders(engine))["The gate is locked"] == "C:\\clients\\zwolle"
+        moved = msgspec.structs.replace(imported, workspace=str(tmp_path / "other"))
         log.publish(ConversationUpdate(conversation=moved))
         await log.flush()
         await remembered(engine)
-        assert {entry.folder for entry in await entries(engine)} == {moved.workspace}
+        assert (await folders(engine))["The gate is locked"] == "C:\\clients\\zwolle"
+
+
+async def test_what_was_said_in_a_folder_that_is_not_remembered_is_not_remembered_elsewhere(tmp_path: Path) -> None:
+    other = other_folder(tmp_path)
+    async with engine_parts(tmp_path, ModelServer(answer=lambda request: Reply(text="Noted."))) as engine:
+        settings = engine.services.settings
+        settings.set("not_remembered_folders", str(engine.workspace))
+        engine.services.memory.rules_changed()
+        conversation_id = await said(engine, "The kettle leaks")
+        old = await engine.services.database.conversations.get(conversation_id)
+        assert old is not None and await folders(engine) == {}
+        engine.services.log.publish(ConversationUpdate(conversation=msgspec.structs.replace(old, workspace=str(other))))
+        await engine.services.log.flush()
+        await said(engine, "The roof is new", conversation_id)
+        assert await folders(engine) == {"The roof is new": str(other)}
+        settings.set("not_remembered_folders", str(other))
+        engine.services.memory.rules_changed()
+        await remembered(engine)
+        assert await folders(engine) == {}
 
 
 async def test_a_page_of_what_is_about_to_leave_the_index_is_passed_over(tmp_path: Path) -> None:

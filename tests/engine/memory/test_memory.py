@@ -28,9 +28,9 @@ from tests.support.stored_records import on_both
 from tests.support.web_site import web_site
 
 
-async def said(engine: EngineParts, prompt: str) -> str:
-    """A finished conversation that begins with this message, which memory has; its id."""
-    task = await engine.start(prompt, mode="chat")
+async def said(engine: EngineParts, prompt: str, conversation_id: str | None = None) -> str:
+    """A finished conversation with this message, which memory has; its id."""
+    task = await engine.start(prompt, mode="chat", conversation_id=conversation_id)
     await engine.watcher.end(task.id)
     await remembered(engine)
     return task.conversation_id
@@ -319,7 +319,7 @@ async def test_deleting_the_newest_conversation_makes_nothing_anew(tmp_path: Pat
         assert (await entries(engine))[-1].number > kept_entry.number + 3  # numbers are not reused
 
 
-async def test_a_conversation_that_moves_takes_its_entries_along(tmp_path: Path) -> None:
+async def test_a_conversation_that_moves_to_a_folder_that_is_not_remembered_leaves_memory(tmp_path: Path) -> None:
     private = tmp_path / "private"
     private.mkdir()
     (tmp_path / "link").symlink_to(private)
@@ -327,7 +327,7 @@ async def test_a_conversation_that_moves_takes_its_entries_along(tmp_path: Path)
         conversation = await said(engine, "The kettle leaks")
         await change(engine, conversation, workspace=str(tmp_path / "other"))
         await remembered(engine)
-        assert {entry.folder for entry in await entries(engine)} == {str(tmp_path / "other")}
+        assert {entry.folder for entry in await entries(engine)} == {str(engine.workspace)}
         set_setting(engine, "not_remembered_folders", str(tmp_path / "link"))
         await remembered(engine)
         assert len(await entries(engine)) == 2

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 
 import msgspec
 
@@ -121,9 +121,15 @@ def with_local_paths(bundle: Bundle, pictures: dict[str, str], old_home: str, pa
     own = str(default_workspace(paths, conversation.id))
     before = str(Path(old_home) / "workspaces" / conversation.id)
     named = conversation.proposed_workspace or conversation.workspace
-    proposed = named if named not in (own, before) and _is_absolute_path(named) else ""
+    is_named = named not in (own, before) and is_absolute_path(named)
+    imported = conversation.imported_folder if is_absolute_path(conversation.imported_folder) else ""
     return Bundle(
-        conversation=msgspec.structs.replace(conversation, workspace=own, proposed_workspace=proposed),
+        conversation=msgspec.structs.replace(
+            conversation,
+            workspace=own,
+            proposed_workspace=named if is_named and named.startswith("/") else "",
+            imported_folder=imported or (named if is_named else ""),
+        ),
         agents=bundle.agents,
         tasks=[replace_fields(task, workspace=own) for task in bundle.tasks],
         turns=bundle.turns,
@@ -138,8 +144,10 @@ def with_local_paths(bundle: Bundle, pictures: dict[str, str], old_home: str, pa
     )
 
 
-def _is_absolute_path(folder: str) -> bool:
-    return folder.startswith("/") and "\0" not in folder and len(folder) <= _MAX_PATH_LENGTH
+def is_absolute_path(folder: str) -> bool:
+    """Return True for the path of a folder on this or another machine, also one with Windows."""
+    is_absolute = folder.startswith("/") or PureWindowsPath(folder).is_absolute()
+    return is_absolute and "\0" not in folder and len(folder) <= _MAX_PATH_LENGTH
 
 
 def _normalized_conversation(bundle: Bundle) -> Conversation:

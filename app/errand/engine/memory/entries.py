@@ -39,7 +39,7 @@ def entry_of(
 ) -> MemoryEntry | None:
     """Return the entry of a finished node; None if it says nothing. `names` are those of agents by id.
 
-    `folder` is that of the conversation. Secrets are redacted.
+    `folder` is the one in which it was said. Secrets are redacted.
     """
     role, speaker, text = _role_speaker_text(node, names)
     clean = redact(text.replace("\0", " ").encode("utf-8", "replace").decode()).strip()

@@ -23,7 +23,7 @@ _IN_ONE_STATEMENT = 500
 _LOOSE = "loose"
 REMOVED_NOTE = "removed"
 # A file of another version is thrown away and made again.
-_VERSION = 6
+_VERSION = 7
 
 _OPEN = "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA secure_delete = ON;"
 _SCHEMA = f"""

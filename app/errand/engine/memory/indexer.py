@@ -13,7 +13,7 @@ from errand.engine.memory.entries import entry_of
 from errand.engine.memory.futile_tasks import FutileTasks
 from errand.engine.memory.index import WordIndex
 from errand.engine.memory.index_thread import IndexThread, IndexUnavailable
-from errand.engine.memory.rules import folder_of
+from errand.engine.memory.rules import MemoryRules
 from errand.engine.storage.database import Database
 from errand.engine.storage.records.nodes import NumberedNode
 from errand.protocol.conversations import Conversation, Node
@@ -33,7 +33,7 @@ _MARK = "mark"
 
 
 class Indexer:
-    """`remembers` says whether a conversation is remembered, `redact` hides secrets, `is_busy` that tasks run.
+    """`rules` say what is remembered, `redact` hides secrets, `is_busy` says that tasks run.
 
     Its mark, the newest node below which all are indexed, is stored in the index itself: a killed engine goes on
     there. If the node of the mark is no longer that node (another database, a restored copy), all is made again.
@@ -47,7 +47,7 @@ class Indexer:
         self,
         database: Database,
         index: IndexThread,
-        remembers: Callable[[Conversation], bool],
+        rules: MemoryRules,
         redact: Callable[[str], str],
         is_busy: Callable[[], bool],
     ) -> None:
@@ -58,7 +58,7 @@ class Indexer:
         self.on_removed: Callable[[Sequence[int]], None] = lambda numbers: None
         self._database = database
         self._index = index
-        self._remembers = remembers
+        self._rules = rules
         self._redact = redact
         self._is_busy = is_busy
         self._futile_tasks = FutileTasks(database, index)
@@ -71,8 +71,8 @@ class Indexer:
         self._streaming: set[str] = set()
         self._deleted: dict[str, None] = {}
         self._changed: dict[str, Conversation] = {}
-        # The folder of conversations, and whether they are remembered, as of the last event.
-        self._followed: dict[str, tuple[str, bool]] = {}
+        # Whether conversations are remembered, as of the last event.
+        self._followed: dict[str, bool] = {}
         # The first nodes of imports that are not complete yet: their nodes come without events.
         self._held: dict[str, int] = {}
         self._from_start = False
@@ -98,10 +98,8 @@ class Indexer:
             self._deleted[event.conversation_id] = None
         elif isinstance(event, ConversationUpdate):
             conversation = event.conversation
-            if (
-                self._followed.get(conversation.id) == (folder_of(conversation), conversation.remembers)
-                and conversation.id not in self._held
-            ):
+            is_same = self._followed.get(conversation.id) == self._rules.remembers(conversation)
+            if is_same and conversation.id not in self._held:
                 return
             self._changed[conversation.id] = conversation
         elif not self._futile_tasks.follow(event):
@@ -201,7 +199,7 @@ class Indexer:
         return has_more or len(finished) == _AT_ONCE or len(passed) > _NODES or len(self._changed) > _NODES
 
     async def _follow_changes(self) -> None:
-        """Follow conversations that were switched, moved to another folder or are new, and imports that are whole."""
+        """Follow conversations that were switched or are new, and imports that are whole."""
         changed = dict(islice(self._changed.items(), _NODES))
         await self._follow(changed)
         for conversation_id, conversation in changed.items():
@@ -209,17 +207,17 @@ class Indexer:
                 del self._changed[conversation_id]
 
     async def _follow(self, conversation_ids: Collection[str]) -> None:
-        folders: dict[str, str] = {}
+        remembered: list[str] = []
         for conversation in await self._database.conversations.named(conversation_ids):
             self._know(conversation)
-            if self._remembers(conversation):
-                folders[conversation.id] = self._redact(folder_of(conversation))
+            if self._rules.remembers(conversation):
+                remembered.append(conversation.id)
             else:
                 self._deleted[conversation.id] = None
-        if not folders:
+        if not remembered:
             return
-        without_entries = await self._index.run(partial(_move, folders))
-        held = {key: self._held[key] for key in folders if key in self._held}
+        without_entries = await self._index.run(partial(_without_entries, remembered))
+        held = {key: self._held[key] for key in remembered if key in self._held}
         firsts = await self._database.nodes.first_numbers([key for key in without_entries if key not in held])
         for conversation_id in held:
             del self._held[conversation_id]
@@ -229,7 +227,7 @@ class Indexer:
 
     def _know(self, conversation: Conversation) -> None:
         self._followed.pop(conversation.id, None)
-        self._followed[conversation.id] = folder_of(conversation), conversation.remembers
+        self._followed[conversation.id] = self._rules.remembers(conversation)
         if len(self._followed) > _MAX_KNOWN_CONVERSATIONS:
             del self._followed[next(iter(self._followed))]
 
@@ -255,10 +253,13 @@ class Indexer:
         await self._find_unwanted()
 
     async def _find_unwanted(self) -> None:
-        """Find conversations that were deleted while no engine ran, and those that are no longer remembered."""
+        """Find what was deleted while no engine ran, and conversations and folders that are no longer remembered."""
+        for folder in await self._index.run(WordIndex.folders):
+            if not self._rules.remembers_folder(folder):
+                await self.remove("folder = ?", (folder,))
         for conversation_id in await self._index.run(_conversations):
             conversation = await self._database.conversations.get(conversation_id)
-            if conversation is None or not self._remembers(conversation):
+            if conversation is None or not self._rules.remembers(conversation):
                 self._deleted[conversation_id] = None
 
     async def _add(self, earlier: Sequence[NumberedNode], later: Sequence[NumberedNode]) -> None:
@@ -266,7 +267,6 @@ class Indexer:
         self._streaming.difference_update(numbered.node.id for numbered in both)
         self._streaming.update(numbered.node.id for numbered in both if numbered.node.status == "streaming")
         finished = [numbered for numbered in both if numbered.node.status != "streaming"]
-        folders: dict[str, str] = {}
         names: dict[str, str] = {}
         conversations = await self._database.conversations.named(
             {numbered.node.conversation_id for numbered in finished}
@@ -276,11 +276,13 @@ class Indexer:
             conversation_id = numbered.node.conversation_id
             if conversation_id not in complete_ids:  # it is being imported, or deleted
                 self._held[conversation_id] = min(numbered.number, self._held.get(conversation_id, numbered.number))
-        for conversation in conversations:
-            if self._remembers(conversation):
-                folders[conversation.id] = folder_of(conversation)
-                names |= await self._names(conversation)
-        nodes = [numbered.node for numbered in finished if numbered.node.conversation_id in folders]
+        remembered = {key.id: key for key in conversations if self._rules.remembers(key)}
+        for conversation in remembered.values():
+            names |= await self._names(conversation)
+        folders = await self._folders(
+            [numbered.node for numbered in finished if numbered.node.conversation_id in remembered], remembered
+        )
+        nodes = [numbered.node for numbered in finished if numbered.node.id in folders]
         self._futile_tasks.look_at({node.task_id for node in nodes if node.task_id})
         mark = later[-1] if later and not self._streaming and not self._held else None
         if nodes or mark is not None:
@@ -303,7 +305,7 @@ class Indexer:
         stored_ids = index.stored_ids([node.id for node in nodes])
         number = index.next_number()
         new_entries = (
-            entry_of(node, number + at, folders[node.conversation_id], names, self._redact)
+            entry_of(node, number + at, folders[node.id], names, self._redact)
             for at, node in enumerate(nodes)
             if node.id not in stored_ids
         )
@@ -312,6 +314,15 @@ class Indexer:
         if mark is not None:
             index.set_state(_MARK, f"{mark.number} {mark.node.id}")
         return len(entries)
+
+    async def _folders(self, nodes: Sequence[Node], conversations: Mapping[str, Conversation]) -> Mapping[str, str]:
+        """Return the folder of each node, by its id, without nodes of folders that are not remembered."""
+        workspaces = await self._database.tasks.workspaces({node.task_id for node in nodes if node.task_id})
+        folders = {
+            node.id: self._rules.folder_of(conversations[node.conversation_id], workspaces.get(node.task_id or "", ""))
+            for node in nodes
+        }
+        return {node_id: folder for node_id, folder in folders.items() if self._rules.remembers_folder(folder)}
 
     async def _names(self, conversation: Conversation) -> Mapping[str, str]:
         agents = await self._database.agents.list(conversation.id)
@@ -324,15 +335,8 @@ def _remove(condition: str, values: Sequence[str], index: WordIndex) -> tuple[in
     return numbers
 
 
-def _move(folders: Mapping[str, str], index: WordIndex) -> tuple[str, ...]:
-    """Set the folder of each conversation's entries; return the conversations without entries."""
-    for conversation_id, folder in folders.items():  # vectors are filtered by the folder too
-        index.connection.execute(
-            "UPDATE entries SET folder = ?, vector = iif(vector = 'made', 'wanted', vector) "
-            "WHERE conversation_id = ? AND folder <> ?",
-            (folder, conversation_id, folder),
-        )
-    return tuple(key for key in folders if not index.select("conversation_id = ? LIMIT 1", (key,)))
+def _without_entries(conversation_ids: Sequence[str], index: WordIndex) -> tuple[str, ...]:
+    return tuple(key for key in conversation_ids if not index.select("conversation_id = ? LIMIT 1", (key,)))
 
 
 def _mark(index: WordIndex) -> tuple[int, str] | None:

@@ -71,10 +71,10 @@ class Memory:
         self._vectors = semantics.vectors
         self._kind = semantics.embedder.kind
         self._problem = problem
-        self._rules = rules = MemoryRules(settings)
+        self._rules = rules = MemoryRules(settings, paths.workspaces)
         self.sharing = FolderSharing(settings, paths.workspaces)
         self._index = index = IndexThread(paths.memory / "memory.db")
-        self._indexer = Indexer(database, index, rules.remembers, redact, lambda: self.is_busy())
+        self._indexer = Indexer(database, index, rules, redact, lambda: self.is_busy())
         self._filler = VectorFiller(index, semantics, self._has_model, lambda: self.is_busy())
         self._indexer.on_added = self._filler.wake
         self._indexer.on_removed = self._filler.remove

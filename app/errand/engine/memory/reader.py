@@ -258,9 +258,12 @@ class MemoryReader:
         for indexed in entries:
             if len(visible) == limit:
                 break
-            item = _item(indexed, titles) if indexed.entry.conversation_id in titles else None
-            if item is not None and not skip(item):
-                visible.append((item, indexed.entry))
+            entry = indexed.entry
+            if entry.conversation_id not in titles or not self._rules.remembers_folder(entry.folder):
+                continue
+            item = _item(indexed, titles)
+            if not skip(item):
+                visible.append((item, entry))
 
         def complete() -> tuple[MemoryItem, ...]:
             return tuple(self._with_text(item, entry, show) for item, entry in visible)

@@ -131,6 +131,26 @@ async def test_an_imported_conversation_is_of_the_folder_named_in_its_file(tmp_p
         assert TIDES in [entry.text for entry in recall.entries]
 
 
+async def test_a_conversation_that_is_moved_leaves_what_was_said_in_its_old_folder(tmp_path: Path) -> None:
+    search = Reply(calls=(Call("search_memory", {"query": "tide tables of the harbour"}),))
+    async with engine_parts(tmp_path, server(Reply(text="Noted."), search, DONE)) as engine:
+        zwolle, utrecht = in_folder(engine, "zwolle"), in_folder(engine, "utrecht")
+        conversation = await engine.services.database.conversations.get(await say(zwolle, TIDES))
+        assert conversation is not None
+        moved = msgspec.structs.replace(conversation, workspace=str(utrecht.workspace))
+        engine.services.log.publish(ConversationUpdate(conversation=moved))
+        await engine.services.log.flush()
+        await remembered(engine)
+        (recall,) = await recalls(engine, await say(utrecht, ASK_TIDES, attended=True))
+        assert recall.entries == ()
+        assert recall.withheld == (WithheldEntries(folder=str(zwolle.workspace), count=1),)
+        task = await engine.start(f"{ASK_TIDES} now", mode="chat", conversation_id=conversation.id)
+        await engine.watcher.end(task.id)
+        nodes = await branch(engine, conversation.id)
+        results = [block.text for node in nodes for block in node.blocks if isinstance(block, ToolResultBlock)]
+        assert "/srv/tides.csv" in results[0]  # its own words are its own
+
+
 async def test_an_equal_text_of_another_folder_does_not_hide_that_of_the_own(tmp_path: Path) -> None:
     search = Reply(calls=(Call("search_memory", {"query": "tide tables of the harbour"}),))
     async with engine_parts(tmp_path, server(Reply(text="Noted."), search, DONE)) as engine:

@@ -166,6 +166,15 @@ async def test_imported_conversation_can_be_continued(tmp_path: Path) -> None:
         assert [hit.node_id for hit in await data_home.database.search.find("print(1)")] == [branch[2].id]
 
 
+async def test_folder_of_an_imported_conversation_is_kept_if_it_is_not_here(tmp_path: Path) -> None:
+    async with home(tmp_path / "home") as data_home:
+        for name in ("claude_code.jsonl", "chatgpt.json"):
+            await data_home.take(FILES / name)
+        conversations = (await data_home.database.conversations.page()).conversations
+        assert {conversation.proposed_workspace for conversation in conversations} == {""}
+        assert {conversation.imported_folder for conversation in conversations} == {"", "/home/nobody/app"}
+
+
 async def test_import_counts_equal_the_imported_content(tmp_path: Path) -> None:
     async with home(tmp_path / "home") as data_home:
         done = await data_home.take(FILES / "claude_code.jsonl")

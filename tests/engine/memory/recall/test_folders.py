@@ -55,6 +55,33 @@ async def test_conversations_without_a_folder_are_given_everywhere_and_ask_as_on
     assert (await sharing.seen_from("/srv/errand/workspaces/conv_4")).may_give(zwolle)
 
 
+async def test_what_is_kept_apart_from_conversations_without_a_folder_stays_so_in_both_directions(
+    settings: Settings, clients: Path
+) -> None:
+    sharing, zwolle = _sharing(settings), str(clients / "zwolle")
+    sharing.note_asked("", (zwolle,))
+    assert (await sharing.seen_from(zwolle)).may_give("/srv/errand/workspaces/conv_1")  # not decided by the person
+    sharing.decide("", zwolle, "apart")
+    for folder in (zwolle, f"{zwolle}/drafts"):
+        view = await sharing.seen_from(folder)
+        assert not view.may_give("/srv/errand/workspaces/conv_1") and not view.may_give("")
+        assert not (await sharing.seen_from("/srv/errand/workspaces/conv_2")).may_give(folder)
+    assert not (await sharing.seen_from(zwolle)).is_undecided("/srv/errand/workspaces/conv_1")
+    view = await sharing.seen_from(str(clients / "utrecht"))
+    assert view.may_give("/srv/errand/workspaces/conv_1") and view.may_give("")
+    sharing.decide("", zwolle, "share")
+    assert (await sharing.seen_from(zwolle)).may_give("/srv/errand/workspaces/conv_1")
+
+
+async def test_a_folder_of_another_machine_is_shared_as_one_of_this(settings: Settings, clients: Path) -> None:
+    sharing, zwolle = _sharing(settings), str(clients / "zwolle")
+    for elsewhere in ("C:\\clients\\zwolle", "/Users/ann/zwolle"):
+        view = await sharing.seen_from(zwolle)
+        assert not view.may_give(elsewhere) and view.is_undecided(elsewhere)
+        sharing.decide(zwolle, elsewhere, "share")
+        assert (await sharing.seen_from(zwolle)).may_give(elsewhere)
+
+
 async def test_a_folder_gets_its_own_and_what_is_inside_it_or_around_it(settings: Settings, clients: Path) -> None:
     view = await _sharing(settings).seen_from(str(clients / "zwolle"))
     assert view.may_give(str(clients / "zwolle"))

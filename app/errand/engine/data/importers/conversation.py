@@ -10,7 +10,7 @@ import msgspec
 
 from errand.engine.core.input_limits import past_moment
 from errand.engine.data.conversation_files import default_workspace
-from errand.engine.data.import_normalization import in_order
+from errand.engine.data.import_normalization import in_order, is_absolute_path
 from errand.engine.storage.records.agents import ASSISTANT
 from errand.engine.storage.records.transfer import Bundle
 from errand.protocol.agents import Agent
@@ -197,6 +197,7 @@ def to_bundle(foreign: ForeignConversation, program: str, paths: Paths) -> Bundl
     agent_id = _id("agent", began, own_id)
     nodes = _nodes(foreign, own_id, agent_id, ids, began)
     head_id = _nearest(foreign.head_id, foreign, ids) or nodes[-1].id
+    is_local = _is_local_folder(foreign.folder)
     return Bundle(
         conversation=Conversation(
             id=own_id,
@@ -204,7 +205,9 @@ def to_bundle(foreign: ForeignConversation, program: str, paths: Paths) -> Bundl
             created_at=began,
             updated_at=foreign.updated_at or (times[-1] if times else began),
             workspace=str(default_workspace(paths, own_id)),
-            proposed_workspace=foreign.folder if _is_local_folder(foreign.folder) else "",
+            proposed_workspace=foreign.folder if is_local else "",
+            # Without links, as workspaces are stored.
+            imported_folder=os.path.realpath(foreign.folder) if is_local else _folder_elsewhere(foreign.folder),
         ),
         agents=[
             Agent(
@@ -297,6 +300,10 @@ def first_text(foreign: ForeignConversation) -> str:
     """Return the first text, the default title."""
     texts = (block.text for node in foreign.nodes for block in node.blocks if isinstance(block, TextBlock))
     return " ".join(next(texts, "").split())[:200]
+
+
+def _folder_elsewhere(folder: str) -> str:
+    return folder if is_absolute_path(folder) else ""
 
 
 def _is_local_folder(folder: str) -> bool:

@@ -3,7 +3,7 @@
 import asyncio
 import os
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from errand.engine.core.errors import InvalidParams
 from errand.engine.core.setting_values import FolderPair
@@ -31,15 +31,20 @@ class FolderView:
 
         What a person keeps apart stays apart, also from a folder around it and where all others share.
         """
-        if not other or Path(other).is_relative_to(self.own_workspaces) or self._shares(other) is True:
+        other = self.name_of(other)
+        if self._shares(other) is True:
             return True
         if self._is_kept_apart(Path(other)):
             return False
-        return self.shares_all or (bool(self.folder) and self._is_same(Path(self.folder), Path(other)))
+        return not other or self.shares_all or (bool(self.folder) and self._is_same(Path(self.folder), Path(other)))
+
+    def name_of(self, other: str) -> str:
+        """Return the folder as decisions name it: empty for those of conversations for which a person chose none."""
+        return "" if other and Path(other).is_relative_to(self.own_workspaces) else other
 
     def is_undecided(self, other: str) -> bool:
         """Return True if the person was not asked yet about these two folders, and may be."""
-        return self.asks and self._shares(other) is None
+        return self.asks and self._shares(self.name_of(other)) is None
 
     def _is_same(self, folder: Path, other: Path) -> bool:
         repository = self.repository
@@ -110,7 +115,7 @@ class FolderSharing:
         if choice == "share_all":
             self._settings.set("other_folders", "share")
             return
-        if folder == other or not all(Path(each).is_absolute() for each in (folder, other) if each):
+        if folder == other or not all(_is_absolute(each) for each in (folder, other) if each):
             raise InvalidParams("folder, other: name two folders by their absolute paths; empty for none.")
         self._set(folder, other, shares=choice == "share", is_decided=True)
 
@@ -120,6 +125,11 @@ class FolderSharing:
         self._settings.set_folder_pairs(
             (*pairs, FolderPair(first=folder, second=other, shares=shares, decided=is_decided))
         )
+
+
+def _is_absolute(folder: str) -> bool:
+    """Return True also for folders of another machine: imported conversations name them."""
+    return PurePosixPath(folder).is_absolute() or PureWindowsPath(folder).is_absolute()
 
 
 def _repository(folder: Path) -> Path | None:

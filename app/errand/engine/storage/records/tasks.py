@@ -1,5 +1,8 @@
 """Tasks, and the system prompt of each."""
 
+from collections.abc import Collection
+
+import msgspec
 from sqlalchemy import bindparam, select, tuple_
 
 from errand.engine.storage.sql.reader import Reader, cursor_at, parse_cursor
@@ -25,6 +28,16 @@ _EVERY_ACTIVE = select(tasks.c.body).where(tasks.c.ended_at.is_(None)).order_by(
 _NOT_OF_SUB_AGENTS = tasks.c.body.not_like('%"parentId":"%')
 # Number of newest tasks in a conversation that are searched for one agent's.
 _RECENT = 50
+
+
+class _Workspace(msgspec.Struct, frozen=True):
+    workspace: str
+
+
+class _WorkspaceOfTask(msgspec.Struct, frozen=True):
+    """The part of a stored task that has its folder."""
+
+    request: _Workspace
 
 
 def save_prompt(task_id: str, parts: tuple[PromptPart, ...]) -> Write:
@@ -104,6 +117,13 @@ class TaskStore:
     async def of_conversation(self, conversation_id: str) -> tuple[Task, ...]:
         """Return all tasks, ended or not."""
         return await self._reader.structs(_ALL_OF, Task, {"conversation_id": conversation_id})
+
+    async def workspaces(self, task_ids: Collection[str]) -> dict[str, str]:
+        """Return the folders in which tasks work, by their ids. A few hundred ids at most."""
+        if not task_ids:
+            return {}
+        rows = await self._reader.rows(select(tasks.c.id, tasks.c.body).where(tasks.c.id.in_(sorted(task_ids))))
+        return {row.id: from_json(row.body, _WorkspaceOfTask).request.workspace for row in rows}
 
     async def children(self, parent: Task) -> tuple[Task, ...]:
         """Return the tasks of the sub-agents that a task has started itself."""

@@ -86,10 +86,14 @@ class MemorySource(Protocol):
 
 
 class Withheld:
-    """Counts the entries of one search that are not given, because their folders do not share with this one."""
+    """Counts the entries of one search that are not given, because their folders do not share with this one.
 
-    def __init__(self, view: FolderView) -> None:
+    What was said in the conversation itself is given, also if that was in another folder then.
+    """
+
+    def __init__(self, view: FolderView, conversation_id: str) -> None:
         self._view = view
+        self._conversation_id = conversation_id
         self._counts = dict[str, int]()
 
     async def look(self, source: MemorySource, search: Callable[[tuple[str, ...]], Awaitable[T]]) -> T:
@@ -105,9 +109,10 @@ class Withheld:
 
     def holds(self, item: MemoryItem) -> bool:
         """Return True, and count it, for an entry that is not given."""
-        if self._view.may_give(item.folder):
+        if item.conversation_id == self._conversation_id or self._view.may_give(item.folder):
             return False
-        self._counts[item.folder] = self._counts.get(item.folder, 0) + 1
+        folder = self._view.name_of(item.folder)
+        self._counts[folder] = self._counts.get(folder, 0) + 1
         return True
 
     def undecided(self) -> tuple[WithheldEntries, ...]:
@@ -124,7 +129,8 @@ class Withheld:
         if not self._counts:
             return ""
         folders = (
-            f"{count} {'entry' if count == 1 else 'entries'} in {folder}" for folder, count in self._counts.items()
+            f"{count} {'entry' if count == 1 else 'entries'} in {folder or 'conversations without a folder'}"
+            for folder, count in self._counts.items()
         )
         return f"{', '.join(folders)}, not shared with this folder: only the person can decide to share that."
 
@@ -225,7 +231,7 @@ class TaskRecall(Feature):
         if source is None:
             raise ToolError(_NOT_HERE)
         view = await source.seen_from(task.request.workspace)
-        withheld = Withheld(view)
+        withheld = Withheld(view, task.conversation_id)
 
         def is_left_out(item: MemoryItem) -> bool:
             is_of_task = item.conversation_id == task.conversation_id and item.at >= task.started_at
@@ -293,7 +299,7 @@ class TaskRecall(Feature):
             return RecallBlock(entries=())
         request = self._state.task.request
         view = await source.seen_from(request.workspace)
-        withheld = Withheld(view)
+        withheld = Withheld(view, self.conversation_id)
         is_summarised = self._is_summarised
         present = await self._present() if is_summarised else frozenset[str]()
         without = () if is_summarised else (self.conversation_id,)
