@@ -9,6 +9,7 @@ from errand.engine.memory.facts import MAX_PINNED, MAX_PROPOSED, FactDraft
 from errand.protocol.base import JsonObject, JsonValue
 from errand.protocol.events import ConversationUpdate, FactRemoved, FactUpdate, TaskMessage
 from errand.protocol.memory import Fact, MemoryFactsResult, MemoryLogResult, MemoryPinResult
+from tests.engine.data.test_forgetting import places
 from tests.support.connections import RawClient, error_of, raw_client
 from tests.support.engine_server import EngineServer
 from tests.support.records import conversation, node
@@ -57,6 +58,27 @@ async def test_the_event_log_keeps_the_newest_text_of_a_fact_alone(engine: Engin
     *first, last = [record.event for record in await engine.database.events.after(0)]
     assert last == FactRemoved(fact_id="fact_a")
     assert [event.fact.text for event in first if isinstance(event, FactUpdate)] == ["Two."]
+
+
+@pytest.mark.parametrize("way", ["edited", "removed", "merged"])
+async def test_no_file_of_the_data_folder_has_the_earlier_text_of_a_fact(engine: EngineServer, way: str) -> None:
+    home = engine.services.paths.home
+    async with raw_client(engine) as client:
+        fact = fact_in(await client.ask("memory/pin", 1, text="The zeppelin is moored in Ghent."))
+        fact = fact_in(await client.ask("memory/pin", 2, id=fact.id, text="The walrus is moored in Ghent."))
+        assert places(home, "walrus") and places(home, "zeppelin") == {}
+        if way == "merged":
+            other = fact_in(await client.ask("memory/pin", 3, text="It is called Ethelbert, the quokka."))
+            await client.ask("memory/pin", 4, id=other.id, text="It is called Ethelbert.")
+        if way == "edited":
+            await client.ask("memory/pin", 5, id=fact.id, text="It is called Ethelbert.")
+        else:
+            await client.ask("memory/unpin", 6, id=fact.id)
+        assert places(home, "walrus", "quokka") == {}
+        assert places(home, "Ethelbert") or way == "removed"
+        again = fact_in(await client.ask("memory/pin", 2, id=fact.id, text="The walrus is moored in Ghent."))
+        assert again.text == ("It is called Ethelbert." if way == "edited" else "")
+        assert [each.text for each in await facts_of(client)] == ["It is called Ethelbert."] * (way != "removed")
 
 
 async def test_a_repeated_command_finds_the_fact_that_it_made(engine: EngineServer) -> None:

@@ -1,6 +1,7 @@
 """The facts that every task gets: checks, adds, changes and removes them, and selects those for a task."""
 
 import asyncio
+import logging
 import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,18 +10,29 @@ from pathlib import Path
 
 import msgspec
 
-from errand.engine.core.errors import Conflict, InvalidParams, NotFound
+from errand.engine.core.errors import Conflict, InvalidParams, NotFound, StorageError
 from errand.engine.core.ids import new_id
 from errand.engine.event_log import EventLog
 from errand.engine.storage.database import Database
-from errand.engine.storage.records import events, memory_log
+from errand.engine.storage.records import events, forgetting, memory_log
+from errand.engine.storage.sql.statements import to_json
 from errand.engine.tools.context import Proposal
 from errand.engine.tools.plain_text import without_hidden
 from errand.protocol.conversations import Position
 from errand.protocol.events import FactRemoved, FactUpdate
-from errand.protocol.memory import MAX_FACT_LENGTH, Fact, FactScope, FactStatus, MemoryAction
+from errand.protocol.memory import (
+    MAX_FACT_LENGTH,
+    MEMORY_PIN,
+    Fact,
+    FactScope,
+    FactStatus,
+    MemoryAction,
+    MemoryPinResult,
+)
 from errand.protocol.tasks.task import Task
 from errand.text.redaction import Redactor
+
+_logger = logging.getLogger(__name__)
 
 MAX_PINNED = 100
 # Proposals have a limit of their own, so that agents cannot use up what people may pin.
@@ -68,7 +80,10 @@ def checked_folder(scope: FactScope, folder: str | None) -> str:
 
 
 class Facts:
-    """All facts. Each change is stored with its line in the audit before a method returns."""
+    """All facts. Each change is stored with its line in the audit before a method returns.
+
+    An earlier text of a fact is then gone from the files of the database, as after forgetting.
+    """
 
     def __init__(self, log: EventLog, database: Database, redactor: Redactor) -> None:
         self._log = log
@@ -128,7 +143,10 @@ class Facts:
             other = _equal(all_facts, fact.text, fact.scope, fact.folder)
             if other is not None and other.id != fact.id:
                 raise Conflict("There is the same fact already. Remove one of the two.")
-            return await self._save(fact, "edited" if before.status == "pinned" else "accepted", by, all_facts)
+            await self._save(fact, "edited" if before.status == "pinned" else "accepted", by, all_facts)
+        if fact.text != before.text:
+            await self._clear()
+        return fact
 
     async def unpin(self, fact_id: str, by: str) -> None:
         """Remove a fact, or decline a proposed one. Raises `NotFound`."""
@@ -137,7 +155,8 @@ class Facts:
             if fact is None:
                 raise _not_there(fact_id)
             action = "unpinned" if fact.status == "pinned" else "declined"
-            await self._supersede(FactRemoved(fact_id=fact.id), fact, action, by)
+            await self._supersede(FactRemoved(fact_id=fact.id), msgspec.structs.replace(fact, text=""), action, by)
+        await self._clear()
 
     async def propose(self, draft: FactDraft, by: str) -> tuple[Fact, bool]:
         """Store it until a person accepts it; an equal fact is returned instead, with False.
@@ -166,10 +185,28 @@ class Facts:
         return fact
 
     async def _supersede(self, event: FactUpdate | FactRemoved, fact: Fact, action: MemoryAction, by: str) -> None:
-        """Earlier texts of the fact leave the event log: a client that replays it needs only the newest state."""
+        """Store the fact, without a text if it is removed.
+
+        Earlier texts leave the event log, since a client that replays it needs only the newest state, and the results
+        of the commands that pinned or changed the fact.
+        """
         earlier = map(events.delete, await self._database.events.of_fact(fact.id))
-        self._log.publish(event, also=(*earlier, memory_log.add(action, by, _about(fact))))
+        results = (
+            forgetting.save_result(stored, to_json(MemoryPinResult(fact=fact)))
+            for stored in await self._database.forgets.results((fact.id,))
+            if stored.method == MEMORY_PIN.name
+        )
+        self._log.publish(event, also=(*earlier, *results, memory_log.add(action, by, _about(fact))))
         await self._log.flush()
+
+    async def _clear(self) -> None:
+        """Clear the earlier text of a fact from the free pages and the log of the database."""
+        try:
+            problem = await self._database.clear_rows()
+        except StorageError as error:  # the fact is changed
+            problem = str(error)
+        if problem:
+            _logger.warning("an earlier text of a fact is still in the file of the database: %s", problem)
 
 
 class FactProposals:

@@ -42,7 +42,7 @@ from errand.engine.storage.sql.statements import Write, upsert
 from errand.engine.storage.sql.tables import meta
 from errand.engine.storage.sql.writer import Writer
 from errand.engine.storage.sqlite.engines import open_engine, path_of
-from errand.engine.storage.sqlite.remains import clear_remains, mark_secure
+from errand.engine.storage.sqlite.remains import clear_remains, clear_rows, mark_secure
 from errand.text.redaction import redact
 
 _ADD_META = upsert(meta, ["name"])
@@ -133,6 +133,10 @@ class Database:
     async def clear_remains(self) -> str:
         """Clear what is left of removed texts in the file; see `remains.clear_remains`."""
         return await clear_remains(self.journal, self._engine)
+
+    async def clear_rows(self) -> str:
+        """Clear what is left of removed texts that are not in the search; see `remains.clear_rows`."""
+        return await clear_rows(self.journal, self._engine)
 
     async def close(self) -> None:
         """Commit queued changes and close all connections."""

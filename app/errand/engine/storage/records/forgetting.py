@@ -268,15 +268,10 @@ class ForgetStore:
             found_asks += await self._reader.structs(select(asks.c.body).where(asks.c.task_id.in_(group)), Ask)
         return tuple(found_asks)
 
-    async def results(self, conversation_ids: Collection[str]) -> tuple[StoredResult, ...]:
-        """Results of client commands that name one of these conversations."""
-        if not conversation_ids:
+    async def results(self, record_ids: Collection[str]) -> tuple[StoredResult, ...]:
+        """Return the results of client commands that name one of these conversations or facts."""
+        if not record_ids:
             return ()
-        names = or_(
-            *(
-                commands.c.result.contains(to_json(conversation_id), autoescape=True)
-                for conversation_id in conversation_ids
-            )
-        )
+        names = or_(*(commands.c.result.contains(to_json(record_id), autoescape=True) for record_id in record_ids))
         rows = await self._reader.rows(select(commands).where(names))
         return tuple(StoredResult(row.client_id, row.command_id, row.method, row.result) for row in rows)

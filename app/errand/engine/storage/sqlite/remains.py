@@ -45,11 +45,17 @@ async def clear_remains(journal: Journal, engine: AsyncEngine) -> str:
     Takes a moment for each 10 MB of index; a file that was written by an older Errand is rewritten once, while
     everything else waits to be saved. Raises `StorageError`. Does nothing for other databases than SQLite.
     """
+    if engine.dialect.name == "sqlite":
+        for index in _INDEXES:
+            await _merge(journal, index)
+    return await clear_rows(journal, engine)
+
+
+async def clear_rows(journal: Journal, engine: AsyncEngine) -> str:
+    """Clear what is left of removed texts that no full-text index has. The same as `clear_remains` otherwise."""
     if engine.dialect.name != "sqlite" or engine.url.database is None:
         return ""
     file = Path(engine.url.database)
-    for index in _INDEXES:
-        await _merge(journal, index)
     async with engine.connect() as connection:
         is_secure = (await connection.execute(_IS_SECURE, {"name": _SECURE})).first() is not None
     if not is_secure:
