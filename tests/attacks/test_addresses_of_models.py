@@ -151,7 +151,7 @@ async def test_an_address_that_got_into_the_database_takes_no_key_and_no_words(t
         port = crash(engine, after)
     async with Thief() as thief:
         with closing(sqlite3.connect(after / "data" / "errand.db")) as connection, connection:
-            connection.execute("UPDATE tasks SET body = json_set(body, '$.request.apiBase', ?)", (thief.url,))
+            connection.execute("UPDATE task_requests SET body = json_set(body, '$.apiBase', ?)", (thief.url,))
         async with engine_parts(after, ModelServer(answer=lambda _: Reply(text="Done."), port=port)) as engine:
             await engine.services.keys.set("openai_compatible", KEY)
             runner = engine.services.runner

@@ -37,6 +37,7 @@ class _Bench:
 BENCHES = (
     _Bench("one_task", "steps:one_task", "outside"),
     _Bench("boxed_task", "steps:boxed_task", "outside"),
+    _Bench("growth", "growth:growth", "outside"),
     _Bench("start", "start:start", "outside"),
     _Bench("fifty_tasks", "steps:fifty_tasks", "outside"),
     _Bench("fifty_streams", "steps:fifty_streams", "outside"),

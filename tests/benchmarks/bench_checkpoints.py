@@ -72,7 +72,7 @@ async def _opened(folder: Path) -> AsyncGenerator[tuple[EventLog, Checkpoints]]:
     contents = ContentStore(folder / "replaced")
     log = EventLog(database.journal, database.epoch, 0)
     try:
-        database.journal.put(conversations.save(conversation()), tasks.save(task()))
+        database.journal.put(conversations.save(conversation()), *tasks.add(task()))
         await database.journal.flush()
         yield log, TaskCheckpoints(lambda: working, log, contents)
     finally:

@@ -75,7 +75,7 @@ async def bench_journal(folder: Path) -> dict[str, float]:
     database = await Database.open(sqlite_url(folder / "journal.db"), folder)
     journal = database.journal
     journal.put(conversations.save(conversation("c1")))
-    journal.put(tasks.save(task("t1")))
+    journal.put(*tasks.add(task("t1")))
     numbers = Numbers()
 
     async def one() -> None:

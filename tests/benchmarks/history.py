@@ -204,7 +204,7 @@ def _worked(vocabulary: Words, conversation_id: str, exchanges: int, number: int
             prompt=vocabulary.text(12),
             stop_reason="completed",
         )
-        yield tasks.save(ended)
+        yield from tasks.add(ended)
         for index, (role, blocks) in enumerate(_exchange(vocabulary, f"{conversation_id}_{exchange}")):
             message = node(f"{conversation_id}_{exchange}_{index}", head, conversation_id)
             author = {"user": "user", "assistant": f"of_{conversation_id}"}.get(role, "engine")

@@ -5,8 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from sqlalchemy import select
+
 from errand.engine.agent.history.visible_history import summary_of
 from errand.engine.storage.records.executions import ExecutionEnd, ExecutionStart
+from errand.engine.storage.records.tasks import TASK_BODY
 from errand.engine.storage.sql.statements import from_json
 from errand.protocol.asks import RUN_AGAIN, STOP, Ask
 from errand.protocol.conversations import Node
@@ -16,6 +19,8 @@ from tests.crash.work import STEPS, step_of
 from tests.support.stored_records import StoredRecords
 
 T = TypeVar("T")
+
+_TASKS = str(select(TASK_BODY).compile(compile_kwargs={"literal_binds": True}))
 
 
 @dataclass(slots=True)
@@ -45,7 +50,7 @@ def judge(engines: KilledEngines) -> Counts:
     """Raises AssertionError with the first task in an invalid state."""
     counts = Counts(engines=engines.kills, in_start=engines.in_start, waits=len(engines.waits), servers=engines.servers)
     stored = engines.stored
-    tasks = {task.id: task for task in _all(stored, "SELECT body FROM tasks", Task)}
+    tasks = {task.id: task for task in _all(stored, _TASKS, Task)}
     nodes = _all(stored, "SELECT body FROM nodes WHERE role = 'system'", Node)
     asks = _all(stored, "SELECT body FROM asks", Ask)
     started = _all(stored, "SELECT body FROM tool_executions WHERE phase = 'started'", ExecutionStart)

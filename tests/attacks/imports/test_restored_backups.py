@@ -143,7 +143,7 @@ async def made_up(file: HostileFile, folder: Path, trick: str) -> Path:
             conversations.save(file.conversation),
             *(nodes.save(node) for node in file.nodes),
             agents.save_agent(file.agent),
-            tasks.save(task),
+            *tasks.add(task),
             asks.save(file.approved()),
         )
         await fake_home.database.journal.flush()

@@ -141,7 +141,7 @@ async def test_records_of_a_lost_task_are_deleted(paths: Paths) -> None:
     for number in range(400):
         new_task = task(f"t{number}")
         database.journal.put(
-            tasks.save(new_task),
+            *tasks.add(new_task),
             tasks.save_prompt(new_task.id, (PromptPart(name="role", text="You help."),)),
             turns.started("c1", new_task.id, 1, new_task.request.model, new_task.started_at),
             asks.save(msgspec.structs.replace(ask(f"k{number}"), task_id=new_task.id)),

@@ -41,7 +41,7 @@ async def fill(old: Home) -> Node:
         conversations.save(msgspec.structs.replace(conversation("c1"), workspace=own)),
         conversations.save(msgspec.structs.replace(conversation("c2"), workspace="/nowhere/workspaces/other")),
         nodes.save(message),
-        tasks.save(replace_fields(task("t1"), workspace=own, queue=(waiting,))),
+        *tasks.add(replace_fields(task("t1"), workspace=own, queue=(waiting,))),
     ):
         old.database.journal.put(write)
     await old.database.journal.flush()
@@ -90,6 +90,7 @@ async def test_a_task_of_an_older_database_is_adapted_too(tmp_path: Path) -> Non
         decoys: JsonObject = {"options": {"approve": "plan"}, "request": {}}
         flat = FLAT_TASK | decoys | {"approve": "all", "workspace": str(old.paths.workspaces / "c1")}
         await execute(old.database, "UPDATE tasks SET body = :body", {"body": to_json(flat)})
+        await execute(old.database, "DROP TABLE task_requests")
         await execute(old.database, "UPDATE alembic_version SET version_num = '0015'")
     copy_database(old.paths.database, here.database)
     adapt_database(here.database, here)

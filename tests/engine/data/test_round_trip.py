@@ -125,7 +125,7 @@ async def fill(data_home: Home) -> None:
         nodes.save(node("n3", "n1", text="another branch")),
         nodes.save(msgspec.structs.replace(node("n4", "n3"), role="system", blocks=(summary,))),
         agents.save_agent(msgspec.structs.replace(agent("a1", 3, "n2"), color="teal", beside="a2", model="m")),
-        tasks.save(answered),
+        *tasks.add(answered),
         turns.started("c1", "t1", 1, "m", NOW),
         turns.finished("t1", 1, "complete", Usage(input_tokens=7, cost_usd=0.25), NOW),
         turns.save_plan(plan),
@@ -170,7 +170,7 @@ async def test_running_task_is_imported_as_stopped_with_its_unread_messages(tmp_
         for write in (
             conversations.save(conversation("c1")),
             nodes.save(node("n1", status="streaming")),
-            tasks.save(under_way),
+            *tasks.add(under_way),
             asks.save(ask()),
         ):
             old.database.journal.put(write)
@@ -202,7 +202,7 @@ async def test_imported_tasks_do_not_resume_by_themselves(tmp_path: Path) -> Non
     async with home(tmp_path / "old") as old, home(tmp_path / "new") as new:
         at_rest = replace_fields(task("t1"), status="interrupted", resumes=True, approve="all")
         limited = replace_fields(task("t2"), status="paused", retry_at=NOW)
-        for write in (conversations.save(conversation("c1")), tasks.save(at_rest), tasks.save(limited)):
+        for write in (conversations.save(conversation("c1")), *tasks.add(at_rest), *tasks.add(limited)):
             old.database.journal.put(write)
         await old.database.journal.flush()
         await old.export(tmp_path / "one.json", "c1")

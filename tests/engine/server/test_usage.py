@@ -43,7 +43,7 @@ async def store(engine: EngineServer) -> None:
     for name, title in (("c1", "First"), ("c2", "Second")):
         journal.put(conversations.save(Conversation(id=name, title=title, created_at=NOW, updated_at=NOW)))
     for task_id, conversation_id in (("t1", "c1"), ("t2", "c2"), ("t3", "c2")):
-        journal.put(tasks.save(replace_fields(task(task_id), conversation_id=conversation_id)))
+        journal.put(*tasks.add(replace_fields(task(task_id), conversation_id=conversation_id)))
     for conversation_id, task_id, turn, model, begun, usage in (
         ("c1", "t1", 1, PRICED, "2026-11-18T23:50", used(1000, 0.25)),
         ("c1", "t1", 2, PRICED, "2026-11-19T00:10", used(2000, 0.5)),
@@ -136,7 +136,7 @@ async def test_tokens_of_a_turn_are_divided_in_proportion_to_characters(engine: 
     parts = (PartSize("system", 1000, 1), PartSize("tools", 500, 5, 30, 9003), PartSize("history", 1501, 7))
     journal.put(
         conversations.save(conversation()),
-        tasks.save(task()),
+        *tasks.add(task()),
         turns.started("c1", "t1", 1, PRICED, NOW, parts),
         turns.finished("t1", 1, "complete", used(1000, 0.5), NOW),
         turns.started("c1", "t1", 2, PRICED, NOW, parts),
@@ -173,7 +173,7 @@ async def test_tokens_of_a_turn_are_divided_in_proportion_to_characters(engine: 
 
 
 async def test_a_task_before_its_first_call_sent_nothing(engine: EngineServer) -> None:
-    engine.database.journal.put(conversations.save(conversation()), tasks.save(task()))
+    engine.database.journal.put(conversations.save(conversation()), *tasks.add(task()))
     await engine.database.journal.flush()
     async with raw_client(engine) as client:
         context = await explain(client, taskId="t1")

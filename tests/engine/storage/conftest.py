@@ -30,7 +30,7 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Generator[st
 async def database(database_url: str, tmp_path: Path) -> AsyncIterator[Database]:
     """A database with the conversation c1 and its task t1, to which most other records belong."""
     database = await Database.open(database_url, tmp_path / "copies")
-    database.journal.put(conversations.save(conversation("c1")), tasks.save(task("t1")))
+    database.journal.put(conversations.save(conversation("c1")), *tasks.add(task("t1")))
     await database.journal.flush()
     yield database
     await database.close()

@@ -72,7 +72,7 @@ def old_database(path: Path) -> None:
     insert(path, "conversations", dict(conversations.save(pinned).parameters))
     entry = node("n1", text="An old treasure")
     insert(path, "nodes", dict(nodes.save(entry).parameters))
-    insert(path, "tasks", dict(tasks.save(task("t1")).parameters))
+    insert(path, "tasks", {**tasks.save(task("t1")).parameters, "body": to_json(task("t1"))})
     begun = {"task_id": "t1", "turn": 1, "status": "complete", "model": "m/x", "started_at": to_text(NOW)}
     insert(path, "turns", {**begun, "usage": to_json(USED)})
     insert(path, "turns", {**begun, "turn": 2, "status": "started", "usage": None})
@@ -188,7 +188,7 @@ async def test_changes_of_files_are_recorded_in_an_upgraded_database(tmp_path: P
 async def test_tasks_and_their_events_get_groups(database_url: str, tmp_path: Path) -> None:
     database = await Database.open(database_url, tmp_path / "copies")
     try:
-        database.journal.put(conversations.save(conversation("c1")), tasks.save(TASK), tasks.save(task("t2")))
+        database.journal.put(conversations.save(conversation("c1")), *tasks.add(TASK), *tasks.add(task("t2")))
         for sequence, event in enumerate((TaskUpdate(task=TASK), TaskMessage(node=node("n1"))), start=1):
             database.journal.put(events.save(EventRecord(sequence=sequence, epoch="e", event=event)))
         await database.journal.flush()
@@ -200,7 +200,9 @@ async def test_tasks_and_their_events_get_groups(database_url: str, tmp_path: Pa
             ("UPDATE events SET body = :body WHERE sequence = 1", flat_event),
         ):
             await execute(database, statement, {"body": to_json(body)})
+        await execute(database, "UPDATE tasks SET body = :body WHERE id = 't2'", {"body": to_json(stored)})
         await execute(database, "INSERT INTO commands VALUES ('client', '1', 'task/stop', '{}', '2026')")
+        await execute(database, "DROP TABLE task_requests")
         await execute(database, "UPDATE alembic_version SET version_num = '0015'")
     finally:
         await database.close()

@@ -58,7 +58,7 @@ async def fill(database: Database) -> None:
         grants.save(grant_for("c1")),
         commands.save("client", "1", "task/start", '{"task":{"conversationId":"c1"}}', datetime.now(UTC)),
         conversations.save(conversation("c_")),
-        tasks.save(replace_fields(task("t2"), conversation_id="c_")),
+        *tasks.add(replace_fields(task("t2"), conversation_id="c_")),
         grants.save(grant_for("c_")),
         commands.save("client", "2", "task/start", '{"task":{"conversationId":"c_"}}', datetime.now(UTC)),
     ):

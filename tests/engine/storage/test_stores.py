@@ -94,7 +94,7 @@ async def test_conversations_are_found_by_parts_of_id_and_title_and_by_folder(da
 
 
 async def test_tasks_are_found_by_a_part_of_their_id(database: Database) -> None:
-    await put(database, tasks.save(task("task_1f")), tasks.save(task("task_1f_2")))
+    await put(database, *tasks.add(task("task_1f")), *tasks.add(task("task_1f_2")))
     assert [record.id for record in (await database.tasks.page(id_part="1f_")).tasks] == ["task_1f_2"]
 
 
@@ -138,7 +138,7 @@ async def test_personalities_are_saved_and_listed_by_name(database: Database) ->
 async def test_tasks_come_newest_first_and_the_ended_ones_are_not_active(database: Database) -> None:
     ended = task("t2", started_at=NOW + timedelta(seconds=1), ended_at=NOW + timedelta(seconds=5))
     newest = task("t3", started_at=NOW + timedelta(seconds=2))
-    await put(database, tasks.save(newest), tasks.save(ended))
+    await put(database, *tasks.add(newest), *tasks.add(ended))
     assert (await database.tasks.page()).tasks == (newest, ended, task("t1"))
     assert (await database.tasks.page(limit=1, conversation_id="c1")).tasks == (newest,)
     assert (await database.tasks.page(conversation_id="none")).tasks == ()
@@ -149,7 +149,7 @@ async def test_pages_of_tasks_have_no_gaps_or_duplicates(database: Database) -> 
     # Two with each time: the id decides the order.
     saved = [task(f"t{number}", started_at=NOW + timedelta(seconds=number // 2)) for number in range(10, 19)]
     ended = replace_fields(saved[3], ended_at=NOW)
-    await put(database, *(tasks.save(record) for record in saved), tasks.save(ended))
+    await put(database, *(write for record in saved for write in tasks.add(record)), *tasks.add(ended))
     for active in (False, True):
         seen: list[Task] = []
         cursor = None
@@ -203,7 +203,7 @@ async def test_the_first_answer_to_an_ask_stays(database: Database) -> None:
 
 async def test_waiting_asks_come_oldest_first_and_all_others_newest_first(database: Database) -> None:
     later = ask("k0", at=NOW + timedelta(seconds=1))
-    await put(database, tasks.save(task("t2")), asks.save(later), asks.save(ask("k1")))
+    await put(database, *tasks.add(task("t2")), asks.save(later), asks.save(ask("k1")))
     assert await database.asks.waiting() == (ask("k1"), later)
     assert await database.asks.waiting(("t2",)) == ()
     assert await database.asks.page(task_ids=("t1",)) == (later, ask("k1"))
@@ -237,5 +237,5 @@ async def test_value_that_no_row_can_have_is_invalid_input(database: Database) -
 async def test_a_prompt_of_an_older_version_is_read(database: Database) -> None:
     parts = (PromptPart(name="role", text="You are …"), PromptPart(name="plan", text="## Plan mode"))
     older = Write(insert(prompts), {"task_id": "t1", "parts": msgspec.json.encode(parts).decode()})
-    await put(database, tasks.save(task()), older)
+    await put(database, *tasks.add(task()), older)
     assert await database.prompts.of_task("t1") == parts

@@ -55,6 +55,8 @@ _ASKS_OF_OPEN_TASKS = """SELECT asks.rowid FROM asks JOIN tasks ON tasks.id = as
 WHERE tasks.ended_at IS NULL
 OR coalesce(json_extract(tasks.body, '$.activity.status'), json_extract(tasks.body, '$.status'), '')
 NOT IN ('completed', 'cancelled', 'error')"""
+_REQUESTS = """SELECT task_requests.rowid, tasks.conversation_id
+FROM task_requests LEFT JOIN tasks ON tasks.id = task_requests.task_id"""
 _WRITES = frozenset((sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE))
 
 _ENDS_WITHIN_S = 10.0
@@ -72,9 +74,23 @@ def adapt_database(database: Path, paths: Paths) -> None:
             numbers = connection.execute(f"SELECT rowid FROM {table} WHERE {rows}").fetchall()
             for (number,) in numbers:
                 _rewrite_row(connection, table, number, lambda body, of=table: settled[of](body, paths))
+        for number, conversation_id in _requests(connection):
+            _rewrite_row(
+                connection,
+                "task_requests",
+                number,
+                lambda body, of=conversation_id: _with_local_workspace(_asking(body), of, paths),
+            )
         for (number,) in connection.execute(_ASKS_OF_OPEN_TASKS).fetchall():
             _rewrite_row(connection, "asks", number, _without_answer)
             connection.execute("UPDATE asks SET status = json_extract(body, '$.status') WHERE rowid = ?", (number,))
+
+
+def _requests(connection: sqlite3.Connection) -> list[tuple[int, str]]:
+    """Return the rows of the requests of tasks, each with its conversation; before revision 0017 tasks had them."""
+    if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'task_requests'").fetchone():
+        return []
+    return connection.execute(_REQUESTS).fetchall()
 
 
 def _check_no_foreign_triggers(connection: sqlite3.Connection) -> None:

@@ -158,6 +158,8 @@ def _repair_references(target: sqlite3.Connection) -> None:
     for table in _TASK_TABLES:
         if target.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (table,)).fetchone():
             target.execute(f"DELETE FROM {table} WHERE task_id NOT IN (SELECT id FROM tasks)")
+    if target.execute("SELECT 1 FROM sqlite_master WHERE name = 'task_requests'").fetchone():
+        target.execute(_EMPTY_REQUESTS)
 
 
 # A lost conversation with remaining parts is recreated without its title; a message whose predecessor is lost becomes a
@@ -187,5 +189,10 @@ _REFERENCE_REPAIRS = (
     WHERE json_extract(body, '$.headId') IS NOT NULL AND json_extract(body, '$.headId') NOT IN (SELECT id FROM nodes)
     """,
 )
+# A task whose request is lost keeps the rest.
+_EMPTY_REQUESTS = """
+INSERT INTO task_requests (task_id, body) SELECT id, json_object('prompt', '', 'model', '', 'workspace', '')
+FROM tasks WHERE id NOT IN (SELECT task_id FROM task_requests)
+"""
 # A database with an older schema lacks some of them.
-_TASK_TABLES = ("prompts", "turns", "tool_executions", "asks")
+_TASK_TABLES = ("task_requests", "prompts", "turns", "tool_executions", "asks")

@@ -38,6 +38,7 @@ from errand.protocol.events import (
     TaskPlan,
     TaskUpdate,
 )
+from errand.protocol.tasks.change import TaskChange
 
 
 def event_writes(record: EventRecord, logged: LogRecord | None = None) -> tuple[Write, ...]:
@@ -52,7 +53,13 @@ def event_writes(record: EventRecord, logged: LogRecord | None = None) -> tuple[
         return (row,)
     if isinstance(record.event, BackgroundUpdate):
         return (row,)  # what runs ends with the engine
+    if isinstance(record.event, TaskUpdate) and _has_request(record if logged is None else logged):
+        return (row, *tasks.add(record.event.task))
     return (row, _change(record.event))
+
+
+def _has_request(logged: LogRecord | EventRecord) -> bool:
+    return not isinstance(logged.event, TaskChange) or logged.event.request is not None
 
 
 def _change(

@@ -211,9 +211,9 @@ class Commits:
     def on_event(self, record: EventRecord, frame: Frame) -> None:
         with closing(sqlite3.connect(f"{self.database.as_uri()}?mode=ro", uri=True)) as connection:
             nodes = connection.execute("SELECT body FROM nodes WHERE role = 'user' ORDER BY number").fetchall()
-            tasks = connection.execute("SELECT body FROM tasks").fetchall()
+            tasks = connection.execute("SELECT json_extract(body, '$.queue') FROM tasks").fetchall()
         here = said([msgspec.json.decode(body, type=Node) for (body,) in nodes])
-        waiting = [entry.text for (body,) in tasks for entry in msgspec.json.decode(body, type=Task).queue]
+        waiting = [entry.text for (queue,) in tasks for entry in msgspec.json.decode(queue, type=tuple[Queued, ...])]
         self.texts_by_commit.append([text for text in (*here, *waiting) if text in self.texts])
 
     def on_delta(self, delta: Delta, data: bytes) -> None:

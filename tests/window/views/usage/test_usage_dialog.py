@@ -84,7 +84,7 @@ async def store_turns(engine: StoreEngine) -> None:
     """Turns of today, and of two months ago without a price."""
     journal = engine.parts.services.database.journal
     now = datetime.now(UTC)
-    journal.put(conversations.save(conversation()), tasks.save(task()))
+    journal.put(conversations.save(conversation()), *tasks.add(task()))
     for turn, model, at, cost in ((1, "openai/gpt-5.4", now, 0.25), (2, "mine/x", now - timedelta(days=60), None)):
         journal.put(
             turns.started("c1", "t1", turn, model, at),

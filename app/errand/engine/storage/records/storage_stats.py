@@ -7,6 +7,7 @@ from datetime import datetime
 from sqlalchemy import bindparam, func, select
 from sqlalchemy.sql.expression import Executable
 
+from errand.engine.storage.records.tasks import TASK_BODY
 from errand.engine.storage.sql.reader import Reader
 from errand.engine.storage.sql.statements import from_json, is_one_of, to_text
 from errand.engine.storage.sql.tables import agents, conversations, nodes, tasks, tool_executions
@@ -44,7 +45,7 @@ _PICTURES = (
     .limit(_BATCH)
 )
 _PICTURES_OF = _PICTURES.where(nodes.c.conversation_id == bindparam("conversation_id"))
-_QUEUES = select(tasks.c.body).where(tasks.c.ended_at.is_(None), tasks.c.body.like(f"%{_ATTACHED}%"))
+_QUEUES = select(TASK_BODY).where(tasks.c.ended_at.is_(None), tasks.c.body.like(f"%{_ATTACHED}%"))
 _QUEUES_OF = _QUEUES.where(tasks.c.conversation_id == bindparam("conversation_id"))
 
 

@@ -1,29 +1,51 @@
-"""Tasks, and the system prompt of each."""
+"""Tasks, and the system prompt of each.
+
+A task has two rows: its request, written once, and all else, written with each change. `TASK_BODY` reads both as one.
+"""
 
 from collections.abc import Collection
 
 import msgspec
-from sqlalchemy import bindparam, select, tuple_
+from sqlalchemy import bindparam, func, literal, select, tuple_
 
 from errand.engine.storage.sql.reader import Reader, cursor_at, parse_cursor
 from errand.engine.storage.sql.statements import Write, from_json, to_json, to_text, upsert
-from errand.engine.storage.sql.tables import prompts, tasks
+from errand.engine.storage.sql.tables import prompts, task_requests, tasks
 from errand.protocol.agents import Agent
+from errand.protocol.base import Wire
 from errand.protocol.context import PromptPart
 from errand.protocol.tasks.methods import TaskListResult
 from errand.protocol.tasks.task import Task
+
+_CHANGING = tuple(field for field in msgspec.structs.fields(Task) if field.name != "request")
+_TaskRow = msgspec.defstruct(
+    "_TaskRow", [(field.name, field.type) for field in _CHANGING], bases=(Wire,), frozen=True, kw_only=True
+)
+
+_request = select(task_requests.c.body).where(task_requests.c.task_id == tasks.c.id).scalar_subquery()
+_before_request = literal(',"request":', literal_execute=True)
+# The JSON of a whole task. A row that cannot be read, or whose request is lost, is what it is.
+TASK_BODY = func.coalesce(
+    func.substr(tasks.c.body, 1, func.length(tasks.c.body) - 1)
+    .concat(_before_request)
+    .concat(_request)
+    .concat(literal("}", literal_execute=True)),
+    tasks.c.body,
+).label("body")
 
 _SAVE_PROMPT = upsert(prompts, ["task_id"], ["parts"])
 _OF_TASK = select(prompts.c.parts).where(prompts.c.task_id == bindparam("task_id"))
 
 _SAVE = upsert(tasks, ["id"], ["status", "ended_at", "body"])
-_ONE = select(tasks.c.body).where(tasks.c.id == bindparam("id"))
-_NEWEST = select(tasks.c.body, tasks.c.started_at, tasks.c.id).order_by(tasks.c.started_at.desc(), tasks.c.id.desc())
+# Unchanged except when the task is resumed.
+_SAVE_REQUEST = upsert(task_requests, ["task_id"], ["body"], only_if="excluded.body <> task_requests.body")
+_ONE = select(TASK_BODY).where(tasks.c.id == bindparam("id"))
+_NEWEST = select(TASK_BODY, tasks.c.started_at, tasks.c.id).order_by(tasks.c.started_at.desc(), tasks.c.id.desc())
 _ALL_OF = _NEWEST.where(tasks.c.conversation_id == bindparam("conversation_id"))
 _ACTIVE = _NEWEST.where(tasks.c.ended_at.is_(None))
 # SQLite uses the index of active tasks for this query. With the id in the order, or a condition on the conversation, it
 # would read the ended tasks too.
-_EVERY_ACTIVE = select(tasks.c.body).where(tasks.c.ended_at.is_(None)).order_by(tasks.c.started_at.desc())
+_EVERY_ACTIVE = select(TASK_BODY).where(tasks.c.ended_at.is_(None)).order_by(tasks.c.started_at.desc())
 # Sub-agents of one task can be more than any page.
 _NOT_OF_SUB_AGENTS = tasks.c.body.not_like('%"parentId":"%')
 # Number of newest tasks in a conversation that are searched for one agent's.
@@ -31,13 +53,9 @@ _RECENT = 50
 
 
 class _Workspace(msgspec.Struct, frozen=True):
+    """The part of a stored request that has the task's folder."""
+
     workspace: str
-
-
-class _WorkspaceOfTask(msgspec.Struct, frozen=True):
-    """The part of a stored task that has its folder."""
-
-    request: _Workspace
 
 
 def save_prompt(task_id: str, parts: tuple[PromptPart, ...]) -> Write:
@@ -54,7 +72,17 @@ class PromptStore:
         return from_json(rows[0].parts, tuple[PromptPart, ...]) if rows else ()
 
 
+def add(task: Task) -> tuple[Write, Write]:
+    """Put these as one group for a new task, and again if its request changes."""
+    return save(task), save_request(task)
+
+
+def save_request(task: Task) -> Write:
+    return Write(_SAVE_REQUEST, {"task_id": task.id, "body": to_json(task.request)})
+
+
 def save(task: Task) -> Write:
+    """Return the write of all but the request of a task that was added."""
     return Write(
         _SAVE,
         {
@@ -63,7 +91,7 @@ def save(task: Task) -> Write:
             "status": task.activity.status,
             "started_at": to_text(task.started_at),
             "ended_at": to_text(task.outcome.ended_at) if task.outcome.ended_at else None,
-            "body": to_json(task),
+            "body": to_json(_TaskRow(**{field.name: getattr(task, field.name) for field in _CHANGING})),
         },
     )
 
@@ -122,8 +150,8 @@ class TaskStore:
         """Return the folders in which tasks work, by their ids. A few hundred ids at most."""
         if not task_ids:
             return {}
-        rows = await self._reader.rows(select(tasks.c.id, tasks.c.body).where(tasks.c.id.in_(sorted(task_ids))))
-        return {row.id: from_json(row.body, _WorkspaceOfTask).request.workspace for row in rows}
+        of_tasks = select(task_requests).where(task_requests.c.task_id.in_(sorted(task_ids)))
+        return {row.task_id: from_json(row.body, _Workspace).workspace for row in await self._reader.rows(of_tasks)}
 
     async def children(self, parent: Task) -> tuple[Task, ...]:
         """Return the tasks of the sub-agents that a task has started itself."""

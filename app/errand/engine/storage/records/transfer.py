@@ -38,7 +38,7 @@ _IDS = (
 )
 _CONVERSATION = select(tables.conversations.c.body).where(tables.conversations.c.id == _ID)
 _AGENTS = select(tables.agents.c.body).where(tables.agents.c.conversation_id == _ID).order_by(tables.agents.c.id)
-_TASKS = select(tables.tasks.c.body).where(tables.tasks.c.conversation_id == _ID).order_by(tables.tasks.c.id)
+_TASKS = select(tasks.TASK_BODY).where(tables.tasks.c.conversation_id == _ID).order_by(tables.tasks.c.id)
 _TURNS = (
     select(tables.turns)
     .where(tables.turns.c.task_id.in_(_TASK_IDS))
@@ -162,6 +162,7 @@ class Insertion:
             (tables.nodes, (nodes.save(node).parameters for node in bundle.nodes)),
             (tables.agents, (agents.save_agent(agent).parameters for agent in bundle.agents)),
             (tables.tasks, (tasks.save(task).parameters for task in bundle.tasks)),
+            (tables.task_requests, (tasks.save_request(task).parameters for task in bundle.tasks)),
             (tables.turns, (columns_of(turn) for turn in bundle.turns)),
             (tables.tool_executions, (_execution(execution).parameters for execution in bundle.executions)),
             (tables.asks, (asks.save(ask).parameters for ask in bundle.asks)),

@@ -104,6 +104,14 @@ tasks = Table(
     Index("tasks_active", "started_at", sqlite_where=text("ended_at IS NULL")),
 )
 
+# What a task was started with, which may be long. Not in the task's row, which is rewritten with every change.
+task_requests = Table(
+    "task_requests",
+    metadata,
+    Column("task_id", _Text, ForeignKey("tasks.id"), primary_key=True),
+    Column("body", _Text, nullable=False),
+)
+
 # The parts of the system prompt. Not in the task's row, which is rewritten with every change of the task.
 prompts = Table(
     "prompts",

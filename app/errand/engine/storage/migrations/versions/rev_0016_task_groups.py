@@ -24,9 +24,9 @@ def upgrade() -> None:
     connection = op.get_bind()
     # Results of commands have tasks too. Their clients speak another version of the protocol: none comes again.
     connection.execute(text("DELETE FROM commands"))
-    for key, task in _rows(connection, "tasks", "id", "id > :last", ""):
+    for key, task in stored_objects(connection, "tasks", "id", "id > :last", ""):
         _save(connection, "tasks", "id", key, grouped_task(task))
-    for key, record in _rows(connection, "events", "sequence", f"sequence > :last AND {_UPDATES}", 0):
+    for key, record in stored_objects(connection, "events", "sequence", f"sequence > :last AND {_UPDATES}", 0):
         match record:
             case {"event": {"type": "taskUpdate", "task": dict(task)} as event}:
                 record["event"] = {**event, "task": grouped_task(task)}
@@ -35,7 +35,7 @@ def upgrade() -> None:
                 pass
 
 
-def _rows(
+def stored_objects(
     connection: Connection, table: str, key: str, condition: str, last: str | int
 ) -> Iterator[tuple[str | int, JsonObject]]:
     """Yield key and body of the rows by their key, some hundred in memory at a time.
