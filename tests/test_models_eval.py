@@ -115,7 +115,8 @@ async def test_the_scripted_model_solves_a_task_in_an_engine(name: str, tmp_path
     assert (row.meant, row.well_formed, row.run) == (steps, steps, steps)
     assert row.worked == sum(step.tool == "shell" for steps in task.solution for step in steps)
     assert row.prompt_tokens == 100 * row.turns
-    assert row.end == ("declared" if name == "finish_task" else "replied")
+    assert row.end == {"read_note": "replied, changed nothing", "finish_task": "declared"}.get(name, "replied")
+    assert row.has_tick is (name != "read_note")
     assert task.messages[0] in (tmp_path / f"{name}.txt").read_text("utf-8")
 
 
@@ -125,7 +126,15 @@ async def test_a_claim_without_work_is_counted_as_false(tmp_path: Path) -> None:
         script.begin(task, solves=False)
         row = await attempt(task, model, LIMITS, None)
     assert (row.solved, row.false_claim, row.end) == (False, True, "replied")
-    assert (row.worked, row.claim) == (1, "**yes**")
+    assert (row.worked, row.has_tick, row.claim) == (1, True, "**yes, with a tick**")
+
+
+async def test_a_wrong_answer_after_calls_that_only_looked_is_a_false_claim_without_a_tick() -> None:
+    (task,) = chosen_tasks("read_note")
+    async with scripted_model() as (script, model):
+        script.begin(task, solves=False)
+        row = await attempt(task, model, LIMITS, None)
+    assert (row.solved, row.false_claim, row.has_tick, row.claim) == (False, True, False, "yes")
 
 
 async def test_a_task_that_takes_too_long_is_stopped() -> None:
@@ -221,11 +230,12 @@ def test_rows_are_kept_and_the_newest_of_a_task_counts(tmp_path: Path) -> None:
         file.add(msgspec.structs.replace(row, solved=solved))
     assert [stored.solved for stored in file.rows("m").values()] == [True]
     assert file.rows("other") == {}
-    assert row_line(row) == "| read_note | no | 2 / 1 / 1 | **yes, no tool used** | 3 | 40 (30) | 5 | 2 | replied |"
     assert (
-        sum_line([row])
-        == "| **0 of 1 solved** | 0 | 2 / 1 / 1 (50% run) | 1, 1 without a tool | 3 | 40 (30) | 5 | 2 | |"
+        row_line(row)
+        == "| read_note | no | 2 / 1 / 1 | **yes, with a tick, no tool used** | 3 | 40 (30) | 5 | 2 | replied |"
     )
+    counts = "0 | 2 / 1 / 1 (50% run) | 1, 1 with a tick (1 without a tool) | 3 | 40 (30) | 5 | 2"
+    assert sum_line([row]) == f"| **0 of 1 solved** | {counts} | |"
 
 
 def test_an_output_without_an_end_is_a_run_that_failed() -> None:

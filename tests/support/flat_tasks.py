@@ -39,8 +39,10 @@ def printed_task(line: str) -> Task:
 LATER_FIELDS = {
     "awaitsServer": "activity",
     "toolRuns": "progress",
+    "changingCalls": "progress",
     "lastCallFailed": "progress",
     "untouched": "outcome",
+    "changedNothing": "outcome",
 }
 
 

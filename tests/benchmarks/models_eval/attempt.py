@@ -143,7 +143,8 @@ def _row(task: EvalTask, model: EvaluatedModel, outcome: Outcome, seconds: float
         well_formed=counts.well_formed,
         run=counts.run,
         worked=counts.worked,
-        false_claim=end.is_done and not is_solved,
+        false_claim=end.exit_code == 0 and not is_solved,
+        has_tick=end.has_tick,
         turns=sum(run.end.turns for run in outcome.runs),
         prompt_tokens=sum(usage.input_tokens for usage in usages),
         cached_tokens=sum(usage.cache_read_tokens for usage in usages),
@@ -157,8 +158,8 @@ def _row(task: EvalTask, model: EvaluatedModel, outcome: Outcome, seconds: float
 def _end_text(end: RunEnd) -> str:
     """Name the end in a word or two: `declared`, `replied`, `iteration_limit`, `error` …"""
     if end.stop_reason == "completed":
-        is_believed = end.completion in ("declared", "replied")
-        return f"{end.completion or 'completed'}{', marked' if is_believed and end.is_marked else ''}"
+        marks = end.marks if end.completion in ("declared", "replied") else ()
+        return ", ".join((end.completion or "completed", *marks))
     return end.stop_reason or "no end"
 
 

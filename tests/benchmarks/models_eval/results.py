@@ -9,8 +9,9 @@ import msgspec
 class EvalRow(msgspec.Struct, frozen=True, kw_only=True):
     """The measured values of one task with one model.
 
-    `false_claim`: the task ended as done, and is not. `worked` are the calls that ran and do not only control the task.
-    `end` says how it ended; `answer` is what the person read last.
+    `false_claim`: the task ended by itself with exit code 0, and is not solved. `has_tick`: a person is told that it is
+    done. `worked` are the calls that ran and do not only control the task. `end` says how it ended; `answer` is what
+    the person read last.
     """
 
     task: str
@@ -28,13 +29,16 @@ class EvalRow(msgspec.Struct, frozen=True, kw_only=True):
     end: str
     answer: str
     worked: int = 0
+    has_tick: bool = True
 
     @property
     def claim(self) -> str:
         """The false claim in a word or two, empty if there is none."""
         if not self.false_claim:
             return ""
-        return "**yes**" if self.worked else "**yes, no tool used**"
+        if not self.has_tick:
+            return "yes"
+        return "**yes, with a tick**" if self.worked else "**yes, with a tick, no tool used**"
 
 
 HEAD = (
@@ -77,11 +81,12 @@ def sum_line(rows: Sequence[EvalRow]) -> str:
     share = f" ({run / meant:.0%} run)" if meant else ""
     tokens = f"{_sum(row.prompt_tokens for row in rows)} ({_sum(row.cached_tokens for row in rows)})"
     solved, claims = _sum(row.solved for row in rows), _sum(row.false_claim for row in rows)
-    idle = _sum(row.false_claim and not row.worked for row in rows)
+    ticked = _sum(row.false_claim and row.has_tick for row in rows)
+    idle = _sum(row.false_claim and row.has_tick and not row.worked for row in rows)
     seconds = sum(row.seconds for row in rows)
     return (
         f"| **{solved} of {len(rows)} solved** | {solved} | {meant} / {formed} / {run}{share} "
-        f"| {claims}, {idle} without a tool "
+        f"| {claims}, {ticked} with a tick ({idle} without a tool) "
         f"| {_sum(row.turns for row in rows)} | {tokens} | {_sum(row.completion_tokens for row in rows)} "
         f"| {seconds:.0f} | |"
     )

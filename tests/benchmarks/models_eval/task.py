@@ -32,16 +32,22 @@ class RunEnd(msgspec.Struct, frozen=True, rename="camel"):
     todo: tuple[TodoItem, ...] = ()
     last_call_failed: bool = False
     untouched: tuple[str, ...] = ()
+    changed_nothing: bool = False
 
     @property
-    def is_marked(self) -> bool:
-        """True if a person is told what speaks against a success."""
-        return self.last_call_failed or bool(self.untouched)
+    def marks(self) -> tuple[str, ...]:
+        """The remarks that speak against a success, in a word or two each, as a person is told them."""
+        marks = (
+            ("last call failed", self.last_call_failed),
+            ("names untouched", bool(self.untouched)),
+            ("changed nothing", self.changed_nothing),
+        )
+        return tuple(mark for mark, is_set in marks if is_set)
 
     @property
-    def is_done(self) -> bool:
+    def has_tick(self) -> bool:
         """True if a person is told that the work is done."""
-        return self.exit_code == 0 and self.completion in ("declared", "replied") and not self.is_marked
+        return self.exit_code == 0 and self.completion in ("declared", "replied") and not self.marks
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,7 +45,7 @@ async def test_a_task_works_with_the_models_of_another_machine(
         done = await own_errand.run("run", "--approve", "all", *model, "count the lines", variables=variables)
         result = str(upstream.requests[1].messages[-1]["content"])
     assert done.code == 0, done.err
-    assert "It has 2 lines.\n✓ task complete · 2 turns" in done.out
+    assert "It has 2 lines.\n• answered, nothing changed · 2 turns" in done.out
     assert result.strip() == "2"
     assert variables["ERRAND_PROXY_API_KEY"] not in done.out + done.err
 

@@ -80,6 +80,17 @@ async def test_good_ends_say_what_they_rest_on(errand: Errand) -> None:
     assert ends == [(0, "answered", 0), (0, "replied", 1), (0, "declared", 1)]
 
 
+@pytest.mark.parametrize("mode", ["auto", "task"])
+async def test_an_end_after_calls_that_only_looked_is_an_answer_and_no_success(errand: Errand, mode: str) -> None:
+    run = ("run", "--mode", mode, *MODEL)
+    async with ModelServer(replies=[LOOKING, DONE] * 2) as server:
+        done = await errand.run(*run, server.url, "look")
+        result = (await errand.run(*run, server.url, "look", "--json")).lines[-1]
+    assert (done.code, "• answered, nothing changed · 2 turns" in done.out, "✓" in done.out) == (0, True, False)
+    assert (result["exitCode"], result["completion"], result["changedNothing"]) == (0, "declared", True)
+    assert "  answered  " in (await errand.run("tasks")).out
+
+
 @pytest.mark.parametrize("claim", [Reply(text="I wrote a.txt."), DONE])
 async def test_a_claim_without_a_tool_is_an_answer_and_no_success(errand: Errand, claim: Reply) -> None:
     async with ModelServer(replies=[claim]) as server:
@@ -104,7 +115,10 @@ async def test_a_file_that_no_call_touched_is_named_at_the_end(errand: Errand) -
     async with ModelServer(replies=[LOOKING, claim] * 2) as server:
         done = await errand.run("run", *MODEL, server.url, "write it")
         result = (await errand.run("run", "--json", *MODEL, server.url, "write it")).lines[-1]
-    assert (done.code, "• ended · named, but in no call: report.md · 2 turns" in done.out) == (0, True), done.out
+    assert (done.code, "• answered, nothing changed · named, but in no call: report.md · 2 turns" in done.out) == (
+        0,
+        True,
+    ), done.out
     assert (result["exitCode"], result["untouched"]) == (0, ["report.md"])
 
 

@@ -20,7 +20,7 @@ async def test_a_task_uses_real_tools_in_its_folder_and_its_answer_is_printed(er
         result = str(server.requests[1].messages[-1]["content"])
     assert done.code == 0, done.err
     assert "● ran `wc -l < notes.txt` · exit 0" in done.out
-    assert "The file has 2 lines.\n✓ task complete · 2 turns · 240 tokens" in done.out
+    assert "The file has 2 lines.\n• answered, nothing changed · 2 turns · 240 tokens" in done.out
     assert result.strip() == "2"
 
 

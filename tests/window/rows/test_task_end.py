@@ -63,6 +63,12 @@ def test_an_answer_without_a_tool_has_no_tick_and_says_so_unless_it_is_a_chat(
     ("changes", "label"),
     [
         ({"last_call_failed": True}, "Ended: its last call failed"),
+        ({"last_call_failed": True, "changed_nothing": True}, "Ended: its last call failed"),
+        ({"changed_nothing": True}, "Answered, nothing changed"),
+        (
+            {"changed_nothing": True, "untouched": ("a.txt",)},
+            "Answered, nothing changed · Named, but in no call: a.txt",
+        ),
         ({"untouched": ("a.txt", "b\u202e.txt")}, "Ended · Named, but in no call: a.txt, b\\u202e.txt"),
     ],
 )
@@ -71,6 +77,15 @@ def test_what_speaks_against_a_success_takes_the_tick_away(
 ) -> None:
     task = replace_fields(ended(), completion="declared", **changes)
     assert visible_labels(show(TaskEndRow("end", task, reply="Done."))) == [label]
+    assert dot_state(task) == "ended"
+
+
+@pytest.mark.parametrize(("untouched", "labels"), [((), []), (("a.txt",), ["Named, but in no call: a.txt"])])
+def test_a_chat_that_changed_nothing_says_only_what_no_call_touched(
+    show: MakeRowView, untouched: tuple[str, ...], labels: list[str]
+) -> None:
+    task = replace_fields(ended(), completion="replied", mode="chat", changed_nothing=True, untouched=untouched)
+    assert visible_labels(show(TaskEndRow("end", task, reply="It has two lines."))) == labels
     assert dot_state(task) == "ended"
 
 

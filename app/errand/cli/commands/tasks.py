@@ -19,7 +19,7 @@ from errand.cli.terminal.text import columns, indent, one_line, padded, plain, s
 from errand.client.connection import Connection
 from errand.client.conversation.task_watcher import TaskWatcher
 from errand.client.launch import connect
-from errand.client.texts.tasks import is_unfinished, neutral_text
+from errand.client.texts.tasks import is_answer, is_unfinished, neutral_text
 from errand.protocol.tasks.groups import ApproveMode, DecidedMode, TaskStatus
 from errand.protocol.tasks.methods import (
     TASK_LIST,
@@ -157,7 +157,7 @@ def status_text(task: Task) -> str:
 
 
 def _neutral_status(task: Task) -> str:
-    if task.outcome.completion == "answered":
+    if is_answer(task):
         return tr("answered")
     return tr("call failed") if task.progress.last_call_failed else tr("ended")
 

@@ -51,22 +51,36 @@ def unfinished_text(task: Task) -> str:
             return tr("Ended without confirming that it's done")
 
 
+def is_answer(task: Task) -> bool:
+    """Return True if the task ended with an answer, and no call of it changed anything or failed last."""
+    if task.outcome.stop_reason != "completed":
+        return False
+    match task.outcome.completion:
+        case "answered":
+            return True
+        case "declared" | "replied":
+            return task.outcome.changed_nothing and not task.progress.last_call_failed
+        case _:
+            return False
+
+
 def neutral_text(task: Task) -> str:
     """Return how a task ended that is neither a success nor a failure; empty for all others.
 
-    No tool ran in it, its last call failed, or it names what no call touched. Whoever chose a chat expects no tool.
+    No call changed anything, the last call failed, or it names what no call touched. Whoever chose a chat expects no
+    change.
     """
-    if task.outcome.stop_reason != "completed":
+    if is_answer(task):
+        if task.options.mode == "chat":
+            return tr("Answered")
+        return (
+            tr("Answered, no tool used") if task.outcome.completion == "answered" else tr("Answered, nothing changed")
+        )
+    if task.outcome.stop_reason != "completed" or task.outcome.completion not in ("declared", "replied"):
         return ""
-    match task.outcome.completion:
-        case "answered":
-            return tr("Answered") if task.options.mode == "chat" else tr("Answered, no tool used")
-        case "declared" | "replied" if task.progress.last_call_failed:
-            return tr("Ended: its last call failed")
-        case "declared" | "replied" if task.outcome.untouched:
-            return tr("Ended")
-        case _:
-            return ""
+    if task.progress.last_call_failed:
+        return tr("Ended: its last call failed")
+    return tr("Ended") if task.outcome.untouched else ""
 
 
 def untouched_text(task: Task) -> str:

@@ -216,6 +216,7 @@ def _initial_task(record: TaskRecord) -> Task:
         tool_runs=0,
         last_call_failed=False,
         untouched=(),
+        changed_nothing=False,
         current_tool=None,
         calls=(),
         detail="",

@@ -44,6 +44,8 @@ class Access:
     tool, `service_tools` are those of all tools that the program has now. Without a sandbox, code has no `operation`,
     so that no rule can allow it.
 
+    `changes`: a call of the tier `free` changes something: it ends what a conversation keeps, or proposes a fact.
+
     `must_read`: the agent may only read, so that the policy refuses what could change anything.
 
     The policy sets the next three for a command that it allows unasked: `only_looks`, so that it runs with the PATH of
@@ -69,6 +71,7 @@ class Access:
     service: str = ""
     is_changed: bool = False
     service_tools: tuple[str, ...] = ()
+    changes: bool = False
     must_read: bool = False
     only_looks: bool = False
     argv: tuple[str, ...] = ()
@@ -84,6 +87,11 @@ class Access:
     def has_effects(self) -> bool:
         """False for read-only calls, which are safe to repeat."""
         return self.tier in ("write", "run")
+
+    @property
+    def may_change(self) -> bool:
+        """True for a call that may change something, for all that the policy knows."""
+        return self.changes or (self.has_effects and not self.only_looks)
 
 
 class AgentTool(Protocol):

@@ -23,6 +23,7 @@ _MAX_TITLE_LENGTH = 80
 _MAX_PROMPT_LENGTH = 100_000
 _MAX_REPORT_LENGTH = 20_000
 _CALL_FAILED = "[The last call of the sub-agent failed.]"
+_CHANGED_NOTHING = "[The sub-agent has only looked: none of its calls changed anything.]"
 _NO_TOOL = "[The sub-agent used no tool: it has looked at nothing and done nothing.]"
 
 _ENDS: dict[TaskStopReason, str] = {
@@ -116,7 +117,9 @@ def _remarks(ended: Task) -> tuple[str, ...]:
         return (_NO_TOOL,)
     names = ", ".join(ended.outcome.untouched)
     untouched = f"[No call of the sub-agent touched these, which it names: {names}]" if names else ""
-    return tuple(filter(None, (_CALL_FAILED if ended.progress.last_call_failed else "", untouched)))
+    call_failed = _CALL_FAILED if ended.progress.last_call_failed else ""
+    changed_nothing = _CHANGED_NOTHING if ended.outcome.changed_nothing else ""
+    return tuple(filter(None, (call_failed, changed_nothing, untouched)))
 
 
 def _result(ended: Task) -> ToolResult:

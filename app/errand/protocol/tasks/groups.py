@@ -189,6 +189,9 @@ class TaskProgress(Wire, frozen=True, kw_only=True):
     """The number of refused calls."""
     acting_calls: int = 0
     """The number of allowed calls that do more than read."""
+    changing_calls: int = 0
+    """The number of calls that may have changed something. Commands that only look, and changes of files that failed,
+    do not count."""
     tool_runs: int = 0
     """How often a tool ran, without the tools that only control the task."""
     last_call_failed: bool = False
@@ -216,6 +219,8 @@ class TaskOutcome(Wire, frozen=True, kw_only=True):
     """What the agent says of the work, or its last reply."""
     untouched: tuple[str, ...] = ()
     """Files and commands that these words name, and no call or result of the task: three at most."""
+    changed_nothing: bool = False
+    """No call of the task, or of its sub-agents, changed anything."""
     error: str | None = None
     """What failed, as a text for people."""
     answer: JsonValue = None

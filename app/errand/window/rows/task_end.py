@@ -10,7 +10,14 @@ from PySide6.QtWidgets import QLabel, QWidget
 from errand.client.conversation.rows import NoticeRow, TaskEndRow
 from errand.client.number_format import task_totals
 from errand.client.safe_text import plain
-from errand.client.texts.tasks import is_unfinished, neutral_text, refused_text, unfinished_text, untouched_text
+from errand.client.texts.tasks import (
+    is_answer,
+    is_unfinished,
+    neutral_text,
+    refused_text,
+    unfinished_text,
+    untouched_text,
+)
 from errand.protocol.blocks import NoticeKind
 from errand.protocol.tasks.task import Task
 from errand.text.notice_text import notice_text
@@ -60,7 +67,7 @@ class _EndLabel:
 class _QuietEnd(HoverActionsView):
     """The end of a task whose last reply says all: actions, time and cost while the pointer is over the row.
 
-    What speaks against a success is visible all the time; that a chat used no tool does not.
+    What speaks against a success is visible all the time; that a chat changed nothing does not.
     """
 
     def __init__(
@@ -253,8 +260,8 @@ def _is_quiet(row: TaskEndRow) -> bool:
 
 def _quiet_remark(task: Task) -> str:
     """Return what is visible of a quiet end without the pointer over it."""
-    is_chat = task.options.mode == "chat" and task.outcome.completion == "answered"
-    return "" if is_chat else " · ".join(filter(None, (neutral_text(task), untouched_text(task))))
+    end_text = "" if task.options.mode == "chat" and is_answer(task) else neutral_text(task)
+    return " · ".join(filter(None, (end_text, untouched_text(task))))
 
 
 def _remarks(row: TaskEndRow) -> str:
@@ -269,7 +276,7 @@ def _end_label(task: Task) -> _EndLabel:
         case "completed" if is_unfinished(task):
             return _EndLabel(unfinished_text(task), "circle-alert", "waiting")
         case "completed" if neutral := neutral_text(task):
-            return _EndLabel(neutral, "message-square" if task.outcome.completion == "answered" else "info", "muted")
+            return _EndLabel(neutral, "message-square" if is_answer(task) else "info", "muted")
         case "completed":
             label = tr("Reply complete") if "chat" in (task.options.mode, task.options.decided) else tr("Task complete")
             return _EndLabel(label, "circle-check", "done")

@@ -136,6 +136,50 @@ async def test_a_last_call_that_failed_is_kept_with_the_task(
         )
 
 
+PATCH_MISSING = Reply(calls=(Call("code", {"action": "patch", "path": "notes.txt", "old": "two", "new": "three"}),))
+PATCH = Reply(calls=(Call("code", {"action": "patch", "path": "notes.txt", "old": "one", "new": "two"}),))
+PROPOSE = Reply(calls=(Call("propose_memory", {"text": "They write in German.", "scope": "me"}),))
+
+
+@pytest.mark.parametrize("mode", ["auto", "task"])
+@pytest.mark.parametrize(
+    ("calls", "changed_nothing"),
+    [
+        ((READ,), True),
+        ((MISSING, READ), True),
+        ((shell("cat notes.txt | wc -l"), UPDATE, TODO), True),
+        ((NO_MATCH,), True),
+        ((PATCH_MISSING, READ), True),
+        ((PATCH, READ), False),
+        ((PATCH, PATCH_MISSING), False),
+        ((shell("python3 -c 'print(1)'"),), False),
+        ((shell("cat notes.txt > copy.txt"),), False),
+        ((shell("exit 3"), READ), False),
+        ((PROPOSE,), False),
+    ],
+)
+async def test_a_task_whose_calls_only_looked_has_changed_nothing(
+    tmp_path: Path, calls: tuple[Reply, ...], changed_nothing: bool, mode: TaskMode
+) -> None:
+    async with engine_parts(tmp_path, ModelServer(replies=[*calls, DONE])) as engine:
+        task = await ended(engine, mode)
+        assert (task.outcome.completion, task.outcome.changed_nothing) == ("declared", changed_nothing)
+
+
+async def test_what_a_call_changed_before_a_crash_counts(tmp_path: Path) -> None:
+    gate = asyncio.Event()
+    server = ModelServer(replies=[shell("touch a.txt"), Reply(text="never sent", gate=gate)])
+    async with engine_parts(tmp_path, server) as engine:
+        started = await engine.start()
+        await server.request(1)
+        port = crash(engine, tmp_path / "after")
+        gate.set()
+        await engine.watcher.end(started.id)
+    async with engine_parts(tmp_path / "after", ModelServer(replies=[READ, DONE], port=port)) as engine:
+        await engine.services.runner.resume(started.id)
+        assert not (await engine.watcher.end(started.id)).outcome.changed_nothing
+
+
 @pytest.mark.parametrize("end", ["task_complete", "both"])
 async def test_a_declaration_that_names_a_file_of_no_call_is_marked(tmp_path: Path, end: str) -> None:
     claim = Reply(

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from errand.protocol.agents import Personality
 from errand.protocol.asks import AskAnswerParams
 from errand.protocol.base import JsonValue
@@ -15,6 +17,7 @@ from tests.support.model_replies import DONE, results, shell
 from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply
 from tests.support.stored_records import on_both
 
+CHANGED_NOTHING = "[The sub-agent has only looked: none of its calls changed anything.]"
 NO_TOOL = "[The sub-agent used no tool: it has looked at nothing and done nothing.]"
 
 
@@ -69,13 +72,31 @@ async def test_sub_agents_work_at_once_and_their_reports_go_to_the_task(tmp_path
             (1, "completed", "Report of b."),
         ]
         reports = [result.text for result in results(engine.watcher.nodes()) if result.tool == "task"]
-        assert reports == [f"Report of a.\n{NO_TOOL}", "Report of b."]
+        assert reports == [f"Report of a.\n{NO_TOOL}", f"Report of b.\n{CHANGED_NOTHING}"]
         agents = await engine.services.database.agents.list(task.conversation_id)
         assert [(agent.called_by, agent.beside) for agent in agents[1:]] == [(task.id, agents[0].id)] * 2
         page = await engine.services.database.trees.forks(
             await engine.services.database.nodes.path(agents[0].head_id or "")
         )
         assert page == ()
+
+
+@pytest.mark.parametrize(
+    ("call", "changed_nothing"), [("ls", True), ("touch a.txt", False), ("touch a.txt; false", False)]
+)
+async def test_what_sub_agents_change_counts_for_the_tasks_above(
+    tmp_path: Path, call: str, changed_nothing: bool
+) -> None:
+    replies = {
+        "go": [order("a"), DONE],
+        "Do a.": [order("b"), Reply(text="a")],
+        "Do b.": [shell(call), Reply(text="b")],
+    }
+    async with engine_parts(tmp_path, ModelServer(answer=answer(replies))) as engine:
+        task = await engine.start()
+        ended = await engine.watcher.end(task.id)
+        child_task = children(engine, task)["a"]
+        assert [each.outcome.changed_nothing for each in (ended, child_task)] == [changed_nothing] * 2
 
 
 async def test_stop_of_the_task_stops_all_below_and_waits_for_them(tmp_path: Path) -> None:

@@ -117,7 +117,10 @@ class Delegation:
         counted = with_children(self._state.task, self._children.values())
         waits = [child for child in self._children.values() if child.outcome.ended_at is None]
         all_wait = bool(waits) and all(child.activity.status in ("waiting_user", "paused") for child in waits)
-        self._state.set_delegated(counted.progress.delegated, counted.progress.delegated_turns, all_wait=all_wait)
+        changed = not all(child.outcome.changed_nothing for child in self._children.values())
+        self._state.set_delegated(
+            counted.progress.delegated, counted.progress.delegated_turns, all_wait=all_wait, changed=changed
+        )
         if self._parent is not None:
             self._parent.child_changed(self._state.task)
 

@@ -201,7 +201,7 @@ class TaskRecorder(Feature):
         self._is_detached = False
         self.findable_tools: Callable[[], Sequence[ToolDefinition]] = tuple  # not sent, but found by the model
         self._withholds_results = False
-        self._looking: set[str] = set()
+        self._accesses: dict[str, Access] = {}
         self._remarks: list[NoticeData] = []
         self._remarks_made: set[NoticeData] = set()
 
@@ -230,8 +230,12 @@ class TaskRecorder(Feature):
                 self._executions.requested(event, task.progress.step_count, self._branch.position.node_id or "")
             case ToolExecutionEnd():
                 self._executions.ended(event, is_detached=self._is_detached)
-                looks = event.call_id in self._looking
-                self._state.tool_ended(event.call_id, failed=_has_failed(event, looks=looks))
+                access = self._accesses.pop(event.call_id, None)
+                looks, writes = (access.only_looks, bool(access.writes)) if access is not None else (False, False)
+                # A change of a file is made whole or not at all.
+                unchanged = writes and event.result.is_error
+                failed = _has_failed(event, looks=looks)
+                self._state.tool_ended(event.call_id, failed=failed, unchanged=unchanged)
             case TurnEnd():
                 self._branch.announce_head()
             case _:
@@ -247,9 +251,8 @@ class TaskRecorder(Feature):
         """Commit the intent. A call without access is written with what follows: repeating it does no harm."""
         call, access = pending.call, pending.access
         assert access is not None, "it was approved"
-        if access.only_looks:
-            self._looking.add(call.id)
-        self._state.tool_started(call.id, call.name, acts=access.has_effects)
+        self._accesses[call.id] = access
+        self._state.tool_started(call.id, call.name, acts=access.has_effects, changes=access.may_change)
         self._executions.started(call, access)
         if access.tier != "free":
             # What changes something waits for the disk: after a power cut it must be known that it may have run.

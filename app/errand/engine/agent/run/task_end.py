@@ -100,7 +100,14 @@ class TaskConclusion:
         summary = self._summary(end)
         untouched = await self._untouched(summary, completion)
         self._state.set(
-            replace_fields(task, summary=summary, untouched=untouched, answer=answer, completion=completion)
+            replace_fields(
+                task,
+                summary=summary,
+                untouched=untouched,
+                changed_nothing=end.reason is not None and not self._state.may_have_changed,
+                answer=answer,
+                completion=completion,
+            )
         )
         await self._try_save(self._log.flush)
 

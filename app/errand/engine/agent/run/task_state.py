@@ -134,6 +134,7 @@ class TaskState:
         self.clock = WorkClock(task.activity.worked_s)
         self._hold_reason = ""
         self._waits_below = False
+        self._sub_agents_changed = False
         self.listeners = Listeners[[Task]]()
 
     @property
@@ -162,11 +163,18 @@ class TaskState:
         """All running calls wait for sub-agents."""
         return bool(self._tools) and all(tool == TaskTool.name for tool in self._tools.values())
 
-    def set_delegated(self, usage: Usage, turns: int, *, all_wait: bool) -> None:
+    @property
+    def may_have_changed(self) -> bool:
+        """A call of the task, or of a sub-agent, may have changed something."""
+        return self._sub_agents_changed or self.task.progress.changing_calls > 0
+
+    def set_delegated(self, usage: Usage, turns: int, *, all_wait: bool, changed: bool) -> None:
         """Set what sub-agents have used; the next change publishes it.
 
-        `all_wait`: they all wait for a person or are paused, which is no work of this task either.
+        `all_wait`: they all wait for a person or are paused, which is no work of this task either. `changed`: one of
+        them may have changed something.
         """
+        self._sub_agents_changed = changed
         self.task = replace_fields(self.task, delegated=usage, delegated_turns=turns)
         self._waits_below = all_wait
         self.clock.set_idle(self._is_idle())
@@ -232,14 +240,15 @@ class TaskState:
         """Publish which limits are near."""
         self.set(replace_fields(self.task, near=tuple(limits)))
 
-    def tool_started(self, call_id: str, tool: str, *, acts: bool) -> None:
-        """`acts`: the call does more than read."""
+    def tool_started(self, call_id: str, tool: str, *, acts: bool, changes: bool) -> None:
+        """`acts`: the call does more than read; `changes`: it may change something."""
         self._tools[call_id] = tool
         self._calls[call_id] = CallProgress(call_id=call_id, started_at=datetime.now(UTC))
         progress = self.task.progress
         self.task = replace_fields(
             self.task,
             acting_calls=progress.acting_calls + acts,
+            changing_calls=progress.changing_calls + changes,
             tool_runs=progress.tool_runs + (tool not in CONTROL_NAMES),
         )
         self.derive_status()
@@ -251,11 +260,14 @@ class TaskState:
         self._refused.add(call_id)
         self.set(replace_fields(self.task, refused_calls=self.task.progress.refused_calls + 1))
 
-    def tool_ended(self, call_id: str, *, failed: bool | None) -> None:
+    def tool_ended(self, call_id: str, *, failed: bool | None, unchanged: bool = False) -> None:
         """After the last tool the status stays until the next turn starts: one event less per step.
 
-        `failed` is None for a call that says nothing about the work.
+        `failed` is None for a call that says nothing about the work; `unchanged`: a call that changes something did
+        not.
         """
+        if unchanged and call_id in self._tools:
+            self.task = replace_fields(self.task, changing_calls=self.task.progress.changing_calls - 1)
         if failed is not None and call_id not in self._refused:
             self.task = replace_fields(self.task, last_call_failed=failed)
         self._tools.pop(call_id, None)

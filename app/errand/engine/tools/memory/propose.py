@@ -71,7 +71,7 @@ class ProposeMemory:
     def access(self, arguments: JsonObject) -> Access:
         request = decode(arguments, ProposeMemoryArguments)
         # Nobody is told before a person has accepted it, so there is nothing to ask about now.
-        return Access("free", f"Propose to remember “{request.text[:_MAX_QUOTED_LENGTH]}”")
+        return Access("free", f"Propose to remember “{request.text[:_MAX_QUOTED_LENGTH]}”", changes=True)
 
     def allow(self, call_id: str, access: Access) -> None:
         """Does nothing: the call accesses nothing."""

@@ -89,7 +89,7 @@ class Python:
     def access(self, arguments: JsonObject) -> Access:
         request = decode(arguments, PythonArguments)
         if not request.code:
-            return Access("free", "Start a new session of Python: its variables are lost")
+            return Access("free", "Start a new session of Python: its variables are lost", changes=True)
         return Access(
             "run",
             f"Run Python code in {self._context.workspace}",

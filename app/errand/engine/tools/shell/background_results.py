@@ -33,7 +33,7 @@ def input_access(number: str, text: str, keys: tuple[str, ...], *, has_sandbox: 
     interrupt are free."""
     name = f"background command {number}"
     if not text and all(key.lower() in HARMLESS for key in keys):
-        return Access("free", f"Interrupt {name}")
+        return Access("free", f"Interrupt {name}", changes=True)
     code = text + "".join(f"<{key}>" for key in keys)
     operation = "code" if has_sandbox else ""
     return Access("run", f"Type into {name}", code=code, language=TYPED, operation=operation)

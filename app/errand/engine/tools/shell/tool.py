@@ -175,7 +175,8 @@ class Shell:
             return input_access(request.id, request.text, request.keys, has_sandbox=self._context.sandbox is not None)
         if request.action != "run":
             what = f" {request.id}" if request.id else ""
-            return Access("free", f"{request.action.capitalize()} of background command{what}")
+            text = f"{request.action.capitalize()} of background command{what}"
+            return Access("free", text, changes=request.action == "stop")
         folder = self._folder(request)
         how = " in the background" if request.background else ""
         text = f"Run `{request.command}` in {folder}{how}"
