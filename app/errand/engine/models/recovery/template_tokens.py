@@ -6,7 +6,7 @@ reads ends the turn, and what follows may begin one of another role. With a mark
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -54,7 +54,7 @@ def with_marked_tokens(request: ModelRequest) -> ModelRequest:
     return replace(
         request,
         system_prompt=_marked(request.system_prompt),
-        messages=tuple(map(_marked_message, request.messages)),
+        messages=_marked_messages(request.messages),
         tools=tuple(map(_marked_tool, request.tools)),
     )
 
@@ -65,15 +65,17 @@ def without_marks(message: AssistantMessage) -> AssistantMessage:
     return message if content == message.content else replace(message, content=content)
 
 
-def _marked_message(message: ModelMessage) -> ModelMessage:
-    def marked() -> ModelMessage | None:
-        if isinstance(message, AssistantMessage):
-            new = replace(message, content=tuple(_with_text(block, _marked) for block in message.content))
-        else:
-            new = replace(message, content=tuple(_with_text(block, _marked) for block in message.content))
-        return None if new == message else new
+def _marked_messages(messages: Sequence[ModelMessage]) -> tuple[ModelMessage, ...]:
+    marked = _messages.get_each(messages, _marked_message)
+    return tuple([new or message for new, message in zip(marked, messages, strict=True)])
 
-    return _messages.get(message, marked) or message
+
+def _marked_message(message: ModelMessage) -> ModelMessage | None:
+    if isinstance(message, AssistantMessage):
+        new = replace(message, content=tuple(_with_text(block, _marked) for block in message.content))
+    else:
+        new = replace(message, content=tuple(_with_text(block, _marked) for block in message.content))
+    return None if new == message else new
 
 
 def _marked_tool(tool: ToolDefinition) -> ToolDefinition:
