@@ -1,5 +1,6 @@
 """What small models are told when they change files."""
 
+import asyncio
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -10,7 +11,7 @@ import pytest
 from errand.protocol.blocks import ToolResultBlock
 from errand.protocol.tasks.groups import ApproveMode
 from errand.protocol.tasks.methods import TaskStartParams
-from tests.support.engine_parts import engine_parts
+from tests.support.engine_parts import crash, engine_parts
 from tests.support.local_servers import llama_cpp
 from tests.support.model_replies import results
 from tests.support.model_server import ModelServer, Reply
@@ -112,6 +113,65 @@ async def test_a_command_names_the_files_of_the_folder_in_which_it_runs(tmp_path
     (_, _, refused, done, _), folder = await results_of(tmp_path, *replies, *writes, prepare=prepare)
     assert (refused.is_error, done.is_error) == (True, False)
     assert (folder / "a.txt").read_text() == "old\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "known"),
+    [
+        ("cd sub && cat a.txt", ["sub/a.txt"]),
+        ("cat a.txt; cd sub; ls", ["a.txt"]),
+        ("cd sub; cat ../a.txt", ["a.txt"]),
+        ("bash -c 'cd sub; cat a.txt'", ["sub/a.txt"]),
+        ("cd sub && wc -l < a.txt", ["sub/a.txt"]),
+        ("cat *.txt", ["a.txt"]),
+        ('cd "$(echo sub)" && cat a.txt', []),
+    ],
+)
+async def test_a_command_that_changes_the_folder_names_files_where_it_runs(
+    tmp_path: Path, command: str, known: list[str]
+) -> None:
+    names = ("a.txt", "sub/a.txt")
+
+    def prepare(folder: Path) -> None:
+        (folder / "sub").mkdir()
+        for name in names:
+            (folder / name).write_text("old\n")
+
+    writes = [written(name, "new") for name in names]
+    _, folder = await results_of(tmp_path, called("bash", command=command), *writes, prepare=prepare)
+    assert [name for name in names if (folder / name).read_text() == "new"] == known
+
+
+async def test_what_was_read_before_a_crash_or_for_an_earlier_message_is_known(tmp_path: Path) -> None:
+    later = tmp_path / "later"
+    later.mkdir()
+    gate = asyncio.Event()
+    first, again = written("a.txt", "new"), written("a.txt", "newer")
+    pages = llama_cpp("small.gguf", window=8192)
+    server = ModelServer([called("read", path="a.txt"), Reply(text="", gate=gate)], pages=pages)
+    async with engine_parts(tmp_path, server) as engine:
+        (engine.workspace / "a.txt").write_text("old\n")
+        engine.services.keys.add_environment({"LLAMA_CPP_API_BASE": server.url})
+        params = TaskStartParams(prompt="Do it.", workspace=str(engine.workspace), approve="all")
+        started = await engine.services.runner.start(params)
+        await server.request(1)
+        port = crash(engine, later)
+        gate.set()
+        await engine.watcher.end(started.id)
+    async with engine_parts(later, ModelServer([first, ANSWER, again, ANSWER], pages=pages, port=port)) as engine:
+        engine.services.keys.add_environment({"LLAMA_CPP_API_BASE": engine.model.url})
+        await engine.services.runner.resume(started.id)
+        await engine.watcher.end(started.id)
+        assert (tmp_path / "workspace" / "a.txt").read_text() == "new"
+        params = TaskStartParams(
+            prompt="Again.",
+            workspace=started.request.workspace,
+            approve="all",
+            conversation_id=started.conversation_id,
+            agent_id=started.agent_id,
+        )
+        await engine.watcher.end((await engine.services.runner.start(params)).id)
+        assert (tmp_path / "workspace" / "a.txt").read_text() == "newer"
 
 
 async def test_a_file_that_was_read_through_a_link_is_written(tmp_path: Path) -> None:

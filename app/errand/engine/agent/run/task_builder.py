@@ -254,7 +254,7 @@ class TaskBuilder:
                 history_length=len(history),
             ),
             window,
-            EditGuidance(workspace, tools),
+            EditGuidance(workspace, tools, history),
             Approvals(
                 context,
                 tools,

@@ -1,4 +1,4 @@
-"""The files that a command line names and may change: words and redirects as they are written.
+"""The files that a command line names, or may change: words and redirects as they are written.
 
 Tolerant like the scanner, and bounded. It decides nothing: naming too much costs time, naming too little leaves a
 change that cannot be undone.
@@ -58,6 +58,22 @@ def named_files(line: str, folder: str, home: str) -> tuple[NamedPath, ...]:
     for file in islice((*everything, *_of_diffs(commands, line, folder)), 4 * _MAX_FILES):
         files[file.path] = files.get(file.path, False) or file.with_content
     return tuple(NamedPath(path, with_content) for path, with_content in islice(files.items(), _MAX_FILES))
+
+
+def mentioned_files(line: str, folder: str, home: str) -> tuple[str, ...]:
+    """Return the files that the line names when it runs in `folder`, also those that it only reads, each once.
+
+    What stands behind a `cd` to a folder that is not known is left out.
+    """
+    commands = find_commands(line, home, folder, lambda _: False).commands
+    files = (
+        file.path
+        for command in commands
+        if command.folder
+        for word in (*command.argv, *(target for _, target in command.redirects))
+        for file in _paths(word, command.folder, home, with_content=False)
+    )
+    return tuple(dict.fromkeys(islice(files, _MAX_FILES)))
 
 
 def _of_command(command: FoundCommand, folder: str, home: str, passes_names: bool) -> Iterator[NamedPath]:

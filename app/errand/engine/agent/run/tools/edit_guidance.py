@@ -2,29 +2,29 @@
 
 import ast
 import os
-import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
 
+from errand.engine.agent.loop.events import AgentEvent, MessageEnd
 from errand.engine.agent.loop.features import Feature
 from errand.engine.agent.loop.hooks import FinishedCall, PendingCall, ToolRefusal
 from errand.engine.agent.prompt.workspace import read_inside
 from errand.engine.agent.run.task_context import TaskTools
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.errors import FolderNotAnswering
-from errand.engine.core.messages import Text
+from errand.engine.core.messages import AssistantMessage, Message, Text, ToolResultMessage
 from errand.engine.core.workspace_threads import in_workspace
+from errand.engine.permissions.shell.named_files import mentioned_files
 from errand.engine.tools.arguments import text_argument
 from errand.engine.tools.code.edits import replace_text
 from errand.engine.tools.code.tool import Code
 from errand.engine.tools.results import ToolError, ToolResult
 from errand.engine.tools.shell.tool import Shell
-from errand.protocol.base import JsonObject
+from errand.protocol.base import JsonObject, JsonValue
 from errand.system.regular_file import read_beginning, real_path
 
 _MAX_DIFF_CHARACTERS = 2_000
@@ -33,9 +33,6 @@ _MAX_QUOTED_CHARACTERS = 100
 _CHECK_S = 2.0
 _CHECKED_ACTIONS = ("write", "patch")
 _PARSED_SUFFIXES = (".py", ".json")
-# A word of a command: in quotes, or without a blank and other signs of the shell.
-_COMMAND_WORD = re.compile(r"""'([^'\n]+)'|"([^"\n]+)"|((?:\\.|[^\s;|&<>()'"`\\])+)""")
-_MAX_COMMAND_WORDS = 200
 
 T = TypeVar("T")
 
@@ -43,15 +40,28 @@ T = TypeVar("T")
 class EditGuidance(Feature):
     """Guidance on the files of one task, while it has a model that calls tools as JSON.
 
-    A write over a file is refused until a call has read or written it, or a command that names it has run. A change
-    after which a Python or JSON file no longer parses is refused.
+    A write over a file is refused until a call has read or written it, also one of `history`, or a command that names
+    it has run. A change after which a Python or JSON file no longer parses is refused.
     """
 
-    def __init__(self, workspace: Path, tools: TaskTools) -> None:
+    def __init__(self, workspace: Path, tools: TaskTools, history: Sequence[Message]) -> None:
         self._workspace = workspace
         self._tools = tools
-        # As calls and commands name them.
+        # As calls and commands name them. Commands are read once they matter: each with the folder in which it ran.
         self._named_paths: set[Path] = set()
+        self._commands: list[tuple[str, str]] = []
+        # Paths of calls that have no result yet. Models use ids again, so that messages are read in order.
+        self._called_paths: dict[str, JsonValue] = {}
+        for message in history:
+            self._read(message)
+
+    async def on_event(self, event: AgentEvent) -> None:
+        """Read the messages of a turn that is replayed, in which no tool runs."""
+        match event:
+            case MessageEnd(message=message):
+                self._read(message)
+            case _:
+                pass
 
     async def before_tool_call(self, pending: PendingCall, cancel: CancelSignal) -> PendingCall | ToolRefusal:
         action = pending.arguments.get("action")
@@ -83,9 +93,9 @@ class EditGuidance(Feature):
 
     async def after_tool_call(self, finished: FinishedCall, cancel: CancelSignal) -> ToolResult:
         result = finished.result
-        if not result.is_error:
-            self._named_paths.update(self._workspace / name for name in _named_files(finished))
         details = result.details or {}
+        if not result.is_error:
+            self._note_names(finished.pending, details.get("path"))
         diff, path = details.get("diff"), details.get("path")
         if not self._guides or finished.pending.call.name != Code.name:
             return result
@@ -105,8 +115,33 @@ class EditGuidance(Feature):
         """The model is a small one: another may have been served before."""
         return self._tools.offer.call_form == "json"
 
+    def _read(self, message: Message) -> None:
+        """Keep the paths of calls that read or changed a file."""
+        match message:
+            case AssistantMessage(tool_calls=calls):
+                self._called_paths = {call.id: call.arguments.get("path") for call in calls if call.name == Code.name}
+            case ToolResultMessage(tool_call_id=call_id, is_error=False):
+                path = self._called_paths.get(call_id)
+                if isinstance(path, str):
+                    self._named_paths.add(self._workspace / path)
+            case _:
+                pass
+
+    def _note_names(self, pending: PendingCall, found_path: JsonValue) -> None:
+        """Keep the path of a call, as it names it and as the tool found it, or the command."""
+        command = pending.arguments.get("command")
+        if pending.call.name == Code.name:
+            paths = (pending.arguments.get("path"), found_path)
+            self._named_paths.update(self._workspace / path for path in paths if isinstance(path, str))
+        elif pending.call.name == Shell.name and isinstance(command, str):
+            folder = os.path.join(self._workspace, text_argument(pending.arguments, "working_dir"))
+            self._commands.append((command, folder))
+
     async def _is_known(self, file: Path) -> bool:
         """Return True if a call or a command has named this file, perhaps by a link to it."""
+        commands = tuple(self._commands)
+        self._commands.clear()
+        self._named_paths.update(await self._look(lambda: _mentioned_in(commands), set[Path]()))
         paths = tuple(self._named_paths)
         return file in self._named_paths or await self._look(
             lambda: any(real_path(path) == str(file) for path in paths), False
@@ -124,17 +159,9 @@ class EditGuidance(Feature):
             return default
 
 
-def _named_files(finished: FinishedCall) -> list[str]:
-    """Return the paths of a call, as it names them and as the tool found them, or the words of a command."""
-    arguments, details = finished.pending.arguments, finished.result.details or {}
-    command, path = arguments.get("command"), arguments.get("path")
-    if finished.pending.call.name == Shell.name and isinstance(command, str):
-        folder = text_argument(arguments, "working_dir")
-        matches = islice(_COMMAND_WORD.finditer(command), _MAX_COMMAND_WORDS)
-        names = (word[1] or word[2] or re.sub(r"\\(.)", r"\1", word[3]) for word in matches)
-        return [os.path.join(folder, name) for name in names]
-    paths = (path, details.get("path")) if finished.pending.call.name == Code.name else ()
-    return [path for path in paths if isinstance(path, str)]
+def _mentioned_in(commands: Sequence[tuple[str, str]]) -> set[Path]:
+    home = os.path.expanduser("~")
+    return {Path(path) for line, folder in commands for path in mentioned_files(line, folder, home)}
 
 
 def _new_mistake(name: str, text: str, arguments: JsonObject) -> str:
