@@ -65,7 +65,8 @@ class RecordedModel:
         if reply.stop_reason == "aborted":
             self._script.end_task()
             await cancel.wait()
-        yield ReplyEnd(reply, call_text="")  # what was a call is recorded as one
+        # What was a call is recorded as one; other text looked like one only if the reply was taken for no answer.
+        yield ReplyEnd(reply, call_text=None if turn.is_no_answer else "")
 
     async def close(self) -> None:
         """Nothing to close."""

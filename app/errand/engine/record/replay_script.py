@@ -21,7 +21,7 @@ from errand.engine.record.format import TaskRecord
 from errand.protocol.asks import Approval
 from errand.protocol.blocks import NoticeBlock, RecalledEntry, SummaryBlock, ToolCallBlock, ToolResultBlock
 from errand.protocol.conversations import Node
-from errand.protocol.notices import NoSummary, NoticeData, TaskFailed
+from errand.protocol.notices import NoAnswer, NoSummary, NoticeData, TaskFailed
 from errand.protocol.tasks.groups import Queued
 
 NO_SUMMARY = "The record has no summary here: the loop makes one today where it did not then."
@@ -46,13 +46,17 @@ class _SummaryOutcome:
 
 
 class RecordedTurn:
-    """A recorded reply, the results of its calls, remarks of the model layer, and messages sent meanwhile."""
+    """A recorded reply, the results of its calls, remarks of the model layer, and messages sent meanwhile.
+
+    `is_no_answer`: the reply was taken for none.
+    """
 
     def __init__(self, reply: Node) -> None:
         self.reply = reply
         self.results: dict[str, ToolResultBlock] = {}
         self.remarks: list[NoticeData] = []
         self.messages: list[UserMessage] = []
+        self.is_no_answer = False
 
     @property
     def calls(self) -> tuple[ToolCallBlock, ...]:
@@ -210,9 +214,12 @@ def _turns(nodes: Sequence[Node], known_remarks: Collection[NoticeData]) -> list
             turns.append(RecordedTurn(node))
         elif turns and node.role == "user":
             message = user_message(node.blocks)
+            turns[-1].is_no_answer |= message.kind == "no_answer"
             if message.kind not in ("nudge", "no_work", "cut", "no_answer"):
                 turns[-1].messages.append(message)
         elif turns:
+            data = (block.data for block in node.blocks if isinstance(block, NoticeBlock))
+            turns[-1].is_no_answer |= any(isinstance(each, NoAnswer) for each in data)
             turns[-1].results |= {block.call_id: block for block in node.blocks if isinstance(block, ToolResultBlock)}
             notices = (block for block in node.blocks if isinstance(block, NoticeBlock) and block.kind == "model")
             remarks = (notice.data for notice in notices if notice.data is not None)

@@ -119,14 +119,15 @@ def large_model(*replies: Reply) -> ModelServer:
     return ModelServer(replies=[*replies, DONE], pages=pages)
 
 
-async def blocks_of(tmp_path: Path, server: ModelServer) -> list[Block]:
-    """Return the blocks of the first reply of a task, whose record is replayed without a difference."""
+async def blocks_of(tmp_path: Path, server: ModelServer, replies: int = 1) -> list[Block]:
+    """Return the blocks of the first of so many replies of a task, whose record is replayed without a difference."""
     async with engine_parts(tmp_path, server) as engine:
         engine.services.keys.add_environment({"LLAMA_CPP_API_BASE": server.url})
         params = TaskStartParams(prompt="What is in it?", workspace=str(engine.workspace), approve="all")
         task = await engine.watcher.end((await engine.services.runner.start(params)).id)
         record = read((await record_of(engine, task.id)).lines())
-        reply = next(node for node in engine.watcher.nodes() if node.role == "assistant")
+        reply, *others = [node for node in engine.watcher.nodes() if node.role == "assistant"]
+    assert len(others) == replies - 1
     assert compare(record, await replay(record, tmp_path / "replay")) == []
     return list(reply.blocks)
 
@@ -136,7 +137,15 @@ MISTRAL = f'[TOOL_CALLS][{{"name": "write", "arguments": {ARGUMENTS}}}]'
 
 @pytest.mark.parametrize(
     ("form", "words"),
-    [(FORMS["Kimi"], "It has: "), (FORMS["DeepSeek V3.1"], ""), (FORMS["gpt-oss"], "It has: "), (MISTRAL, "")],
+    [
+        (FORMS["Kimi"], "It has: "),
+        (FORMS["Kimi"], ""),
+        (FORMS["DeepSeek V3.1"], ""),
+        (FORMS["gpt-oss"], "It has: "),
+        (MISTRAL, ""),
+        (f"<|tool_call|>{ARGUMENTS}", ""),
+        (f"<|tool_call|>{ARGUMENTS}", "It has:\n"),
+    ],
 )
 async def test_tokens_that_a_model_copies_as_text_are_no_call(form: str, words: str, tmp_path: Path) -> None:
     copied = form.replace("<|", "<¦|").replace("<｜", "<¦｜").replace("[TOOL", "[¦TOOL")
@@ -144,8 +153,13 @@ async def test_tokens_that_a_model_copies_as_text_are_no_call(form: str, words: 
     assert blocks == [TextBlock(text=f"{words}{form}")]
 
 
+async def test_a_call_in_tokens_that_the_model_wrote_itself_is_asked_about(tmp_path: Path) -> None:
+    text = f"It has:\n<|tool_call|>{ARGUMENTS}"
+    assert await blocks_of(tmp_path, large_model(Reply(text=text)), replies=2) == [TextBlock(text=text)]
+
+
 @pytest.mark.parametrize("form", [FORMS["Kimi"], FORMS["DeepSeek V3.1"], MISTRAL])
 async def test_a_call_in_tokens_may_have_tokens_in_its_arguments(form: str, tmp_path: Path) -> None:
-    blocks = await blocks_of(tmp_path, large_model(Reply(text=form.replace("a < b", "<¦|im_end|>"))))
+    blocks = await blocks_of(tmp_path, large_model(Reply(text=form.replace("a < b", "<¦|im_end|>"))), replies=2)
     (call,) = blocks
     assert isinstance(call, ToolCallBlock) and call.arguments["content"] == "<|im_end|>"

@@ -59,6 +59,7 @@ class StopPolicy(Feature):
         self._cut_answers = 0
         self._missing_count = 0
         self._tools: tuple[ToolDefinition, ...] = ()
+        self._call_text: str | None = None
         self.missing: MissingAnswer | None = None
         self._next_message: EngineMessageKind | None = None
         self.plan_message: EngineMessageKind | None = None
@@ -87,7 +88,7 @@ class StopPolicy(Feature):
     async def after_reply(
         self, request: ModelRequest, sent: ModelRequest, end: ReplyEnd, cancel: CancelSignal
     ) -> ReplyEnd:
-        self._tools = sent.tools
+        self._tools, self._call_text = sent.tools, end.call_text
         return end
 
     async def finish_turn(self, turn: FinishedTurn, cancel: CancelSignal) -> TurnDecision | None:
@@ -122,7 +123,7 @@ class StopPolicy(Feature):
 
     def why_no_answer(self, reply: AssistantMessage) -> MissingAnswer | None:
         """Why a reply to the last request is no answer; None if it is one, or calls a tool."""
-        return missing_answer(reply, self._tools)
+        return missing_answer(reply, self._tools, self._call_text)
 
     def _note_missing_answer(self, reply: AssistantMessage) -> None:
         self.missing = self.why_no_answer(reply)

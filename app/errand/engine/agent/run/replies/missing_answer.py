@@ -23,15 +23,21 @@ _VAGUE_MARK = re.compile(
 _END = re.compile(r"(?:\}|\]|>|```|\))\s*\Z")
 
 
-def missing_answer(reply: AssistantMessage, tools: Sequence[ToolDefinition]) -> MissingAnswer | None:
-    """Why a complete reply is no answer; None if it is one, or calls a tool."""
+def missing_answer(
+    reply: AssistantMessage, tools: Sequence[ToolDefinition], call_text: str | None = None
+) -> MissingAnswer | None:
+    """Why a complete reply is no answer; None if it is one, or calls a tool.
+
+    `call_text` is its text with the marks of tokens that it copied (see `ReplyEnd`): a copied token makes no call.
+    """
     if reply.tool_calls or reply.stop_reason in ("error", "aborted", "length"):
         return None
     if reply.stop_reason == "tool_use":
         return "unfinished"
     if not reply.text.strip():
         return "empty"
-    return "call_as_text" if tools and _is_call(reply.text.strip(), tools) else None
+    text = reply.text if call_text is None else call_text
+    return "call_as_text" if tools and _is_call(text.strip(), tools) else None
 
 
 def _is_call(text: str, tools: Sequence[ToolDefinition]) -> bool:
