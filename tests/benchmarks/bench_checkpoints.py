@@ -3,6 +3,7 @@
 As in a task, the result of each write is committed after it.
 """
 
+import asyncio
 import subprocess
 import tempfile
 import time
@@ -12,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 
+from errand.engine.checkpoints.baselines import Baselines
 from errand.engine.checkpoints.contents import ContentStore
 from errand.engine.checkpoints.recorder import TaskCheckpoints
 from errand.engine.event_log import EventLog
@@ -49,9 +51,9 @@ async def checkpoints() -> list[Row]:
             for number in range(_ROUNDS):
                 taken = [await code.write(1_000 + number, f"d{number}/f{each}.py") for each in range(_CHANGED)]
                 steps.append((sum(cpu for cpu, _ in taken), sum(wall for _, wall in taken)))
-            looked = [_kept(store, "true build && true commit -m 'One thing'", workspace) for _ in range(_ROUNDS)]
+            looked = [await _kept(store, "true build && true commit -m 'One thing'", workspace) for _ in range(_ROUNDS)]
             names = [f"d{at}/f[012].py" for at in range(20, 20 + _ROUNDS)]
-            named = [_kept(store, f"sed -i s/line.7.of/row.7.of/ {pattern}", workspace) for pattern in names]
+            named = [await _kept(store, f"sed -i s/line.7.of/row.7.of/ {pattern}", workspace) for pattern in names]
             await log.flush()
     cost = [checkpointed[0] - other[0] for checkpointed, other in zip(with_it, without, strict=True)]
     walls = [checkpointed[1] - other[1] for checkpointed, other in zip(with_it, without, strict=True)]
@@ -70,12 +72,14 @@ async def _opened(folder: Path) -> AsyncGenerator[tuple[EventLog, Checkpoints]]:
     database = await Database.open(sqlite_url(folder / "errand.db"), folder / "copies")
     working = replace_fields(task(), workspace=str(folder / "workspace"))
     contents = ContentStore(folder / "replaced")
+    baselines = Baselines(contents, folder / "git")
     log = EventLog(database.journal, database.epoch, 0)
     try:
         database.journal.put(conversations.save(conversation()), *tasks.add(task()))
         await database.journal.flush()
-        yield log, TaskCheckpoints(lambda: working, log, contents)
+        yield log, TaskCheckpoints(lambda: working, log, baselines)
     finally:
+        await baselines.close()
         contents.close()
         log.deltas.close()
         await database.close()
@@ -106,12 +110,12 @@ class _Writes:
         return 1000 * (time.process_time() - cpu), 1000 * (time.perf_counter() - wall)
 
 
-def _kept(checkpoints: Checkpoints, line: str, workspace: Path) -> float:
+async def _kept(checkpoints: Checkpoints, line: str, workspace: Path) -> float:
     """CPU in milliseconds of keeping what a command names and of recording what it changed."""
     cpu = time.process_time()
-    snapshot = checkpoints.keep_named("call", line, workspace)
+    snapshot = await checkpoints.command_begins("call", line, workspace)
     cpu = time.process_time() - cpu
-    subprocess.run(["bash", "-c", line], cwd=workspace, check=True)
+    await asyncio.to_thread(subprocess.run, ["bash", "-c", line], cwd=workspace, check=True)
     again = time.process_time()
     if snapshot is not None:
         snapshot.record_changes()

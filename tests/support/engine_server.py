@@ -18,6 +18,7 @@ from errand.engine.agent.tasks.conversation_agents import ConversationAgents
 from errand.engine.agent.tasks.conversation_changes import ConversationChanges
 from errand.engine.agent.tasks.locks import AgentLocks, KeyedLock
 from errand.engine.background import Background
+from errand.engine.checkpoints.baselines import Baselines
 from errand.engine.checkpoints.contents import ContentStore
 from errand.engine.checkpoints.undo import Checkpoints
 from errand.engine.core.errors import AgentBusy, Conflict, NotFound
@@ -255,7 +256,7 @@ async def engine_server(
 
     pool.changed = mcp_changed
     contents = ContentStore(paths.replaced)
-    checkpoints = Checkpoints(log, database, contents)
+    checkpoints = Checkpoints(log, database, Baselines(contents, paths.replaced / "git"))
     await checkpoints.recover()
     facts = Facts(log, database, keys.redactor)
     sessions = ToolSessions()

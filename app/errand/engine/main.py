@@ -31,6 +31,7 @@ from errand.engine.agent.tasks.locks import AgentLocks
 from errand.engine.agent.tasks.restart import mark_interrupted, restore_asks
 from errand.engine.agent.tasks.runner import AgentTaskRunner
 from errand.engine.background import Background
+from errand.engine.checkpoints.baselines import Baselines
 from errand.engine.checkpoints.contents import ContentStore
 from errand.engine.checkpoints.undo import Checkpoints
 from errand.engine.core import process_hardening, resources
@@ -271,7 +272,9 @@ async def open_services(
     sessions = ToolSessions()
     contents = ContentStore(paths.replaced)
     stack.callback(contents.close)
-    checkpoints = Checkpoints(log, database, contents)
+    baselines = Baselines(contents, paths.replaced / "git")
+    stack.push_async_callback(baselines.close)
+    checkpoints = Checkpoints(log, database, baselines)
     background.start(checkpoints.recover(), name="changes of an earlier engine")
     stack.push_async_callback(sessions.close)
     servers = McpPool(
@@ -299,7 +302,7 @@ async def open_services(
             servers=models.servers,
         ),
         tools=ToolDependencies(
-            sessions=sessions, contents=contents, redactor=keys.redactor, embed=embedder.embed, servers=servers
+            sessions=sessions, baselines=baselines, redactor=keys.redactor, embed=embedder.embed, servers=servers
         ),
         memory=MemoryDependencies(facts=facts, source=memory.reader),
     )
@@ -311,7 +314,7 @@ async def open_services(
     conversation_agents = ConversationAgents(log, database, runner.changes, locks, paths)
     forgetter = Forgetter(log, database, runner.changes, locks, memory, facts, sessions, builder.memory.recalls, paths)
     background.start(forgetter.sweep(), name="texts that an earlier engine was forgetting")
-    remover = Remover(log, database, runner.changes, locks, grants, contents, paths)
+    remover = Remover(log, database, runner.changes, locks, grants, baselines, paths)
     background.start(remover.sweep(), name="sweep of left files")
     background.keep(
         partial(checkpoints.run_pruning, lambda: settings.values.keep_changes_days), "pruning of changes", _RESTART_S

@@ -85,10 +85,9 @@ async def test_changes_by_commands_are_marked_and_an_undone_file_shows_what_a_re
 ) -> None:
     async with work_in(tmp_path) as work:
         work.put("a.txt", LINES)
-        for number in range(201):
-            work.put(f"many/{number}", "x")
+        work.put("large", bytes(20_000_001))
         await work.write(1, "b.txt", "b\n")
-        await work.shell(2, "sed -i 's/line 3$/third/' a.txt && rm -r many")
+        await work.shell(2, "sed -i 's/line 3$/third/' a.txt && rm large")
         conversation_id, folder = work.task.conversation_id, work.folder
     errand = Errand(tmp_path / "data", tmp_path)
     try:
@@ -97,7 +96,7 @@ async def test_changes_by_commands_are_marked_and_an_undone_file_shows_what_a_re
             assert spoken(panel) == [
                 "b.txt, 1 line added, 0 lines removed, new",
                 "a.txt, 1 line added, 1 line removed, by a command",
-                "many, 0 lines added, 0 lines removed, cannot be undone · by a command",
+                "large, 0 lines added, 0 lines removed, cannot be undone · by a command",
             ]
             panel.files.select("a.txt")
             await person.press("Undo file", panel)

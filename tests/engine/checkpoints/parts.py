@@ -10,6 +10,7 @@ import msgspec
 from errand.engine.checkpoints.recorder import TaskCheckpoints
 from errand.engine.server.services import Services
 from errand.engine.tools.base import Tool
+from errand.engine.tools.sessions import ConversationSessions
 from errand.protocol.base import JsonObject
 from errand.protocol.changes import (
     ChangedFile,
@@ -43,10 +44,12 @@ class Work:
     def tool(self, task: Task | None = None, name: str = "code") -> Tool:
         checkpoints = self.tool_checkpoints(task)
         context = make_tool_context(self.parts.workspace.parent)
-        return tool_of(replace(context, workspace=self.folder.resolve(), checkpoints=checkpoints), name)
+        sessions = ConversationSessions(self.services.tools.sessions, self.task.conversation_id)
+        workspace = self.folder.resolve()
+        return tool_of(replace(context, workspace=workspace, checkpoints=checkpoints, sessions=sessions), name)
 
     def tool_checkpoints(self, task: Task | None = None) -> TaskCheckpoints:
-        return TaskCheckpoints(lambda: task or self.task, self.services.log, self.services.checkpoints.contents)
+        return TaskCheckpoints(lambda: task or self.task, self.services.log, self.services.checkpoints.baselines)
 
     async def do(self, step: int, **arguments: object) -> None:
         task = replace_fields(self.task, step_count=step)

@@ -48,7 +48,7 @@ def remover(parts: EngineParts) -> Remover:
         services.runner.changes,
         services.locks,
         services.grants,
-        services.checkpoints.contents,
+        services.checkpoints.baselines,
         services.paths,
     )
 
@@ -101,7 +101,7 @@ async def test_what_tasks_replaced_in_files_is_deleted_unless_another_conversati
     gone, stays = await worked(engine), await worked(engine)
     shared, own = FileChange(engine.workspace / "a", b"shared", b"own"), FileChange(engine.workspace / "b", b"own", "")
     for task, changes in ((gone, (shared, own)), (stays, (FileChange(engine.workspace / "c", b"shared", b"c"),))):
-        checkpoints = TaskCheckpoints(lambda task=task: task, log, contents)
+        checkpoints = TaskCheckpoints(lambda task=task: task, log, engine.services.checkpoints.baselines)
         for change in changes:
             checkpoints.made(checkpoints.note("call", change))
     noted = checkpoints.note("call", FileChange(engine.workspace / "d", b"noted", b"d"))  # its event comes later

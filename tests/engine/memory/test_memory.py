@@ -411,7 +411,7 @@ async def delete(engine: EngineParts, conversation_id: str) -> None:
         services.runner.changes,
         services.locks,
         services.grants,
-        services.checkpoints.contents,
+        services.checkpoints.baselines,
         services.paths,
     )
     await remover.delete(conversation_id)

@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
+from errand.engine.checkpoints import baseline_rows
 from errand.system.regular_file import make_folder
 
 T = TypeVar("T")
@@ -51,15 +52,19 @@ class ContentStore:
         self._connection: sqlite3.Connection | None = None
 
     def put(
-        self, *contents: bytes, notes: Mapping[str, bytes] | None = None, done: Iterable[str] = ()
+        self,
+        *contents: bytes,
+        notes: Mapping[str, bytes] | None = None,
+        done: Iterable[str] = (),
+        also: Callable[[sqlite3.Connection], None] | None = None,
     ) -> tuple[str, ...]:
         """Store contents and notes, drop the notes `done`, and return the ids of the contents. Raises OSError.
 
-        All are on disk together when this returns.
+        All are on disk together when this returns, with what `also` writes.
         """
         ids, now = tuple(map(id_of, contents)), time.time()
         last_uses = (
-            self._with(lambda connection: {content_id: _last_use(connection, content_id) for content_id in ids})
+            self.use(lambda connection: {content_id: _last_use(connection, content_id) for content_id in ids})
             if ids
             else {}
         )
@@ -79,9 +84,11 @@ class ContentStore:
                 connection.executemany("UPDATE contents SET at = ? WHERE id = ?", old)
                 connection.executemany("INSERT OR REPLACE INTO notes VALUES (?, ?)", rows)
                 connection.executemany("DELETE FROM notes WHERE id = ?", gone)
+                if also is not None:
+                    also(connection)
 
-        if new or old or rows or gone:
-            self._with(write)
+        if new or old or rows or gone or also is not None:
+            self.use(write)
         return ids
 
     def get(self, content_id: str) -> bytes | None:
@@ -100,11 +107,31 @@ class ContentStore:
 
     def notes(self) -> dict[str, bytes]:
         """Return all notes, in the order of their names. Raises OSError."""
-        if not self._is_there:
+        if not self.is_there:
             return {}
-        return self._with(
+        return self.use(
             lambda connection: {
                 str(row[0]): bytes(row[1]) for row in connection.execute("SELECT id, body FROM notes ORDER BY id")
+            }
+        )
+
+    def begin_command(self, command_id: str, body: bytes) -> None:
+        """Note that a command runs in a folder with a baseline. Raises OSError.
+
+        This outlives the engine, but not a power cut: what the command replaces is on disk before it.
+        """
+        self._without_flush("INSERT OR REPLACE INTO running_commands VALUES (?, ?)", (command_id, body))
+
+    def end_command(self, command_id: str) -> None:
+        self._without_flush("DELETE FROM running_commands WHERE id = ?", (command_id,))
+
+    def running_commands(self) -> dict[str, bytes]:
+        """Return the bodies of all commands that were begun and did not end. Raises OSError."""
+        if not self.is_there:
+            return {}
+        return self.use(
+            lambda connection: {
+                str(row[0]): bytes(row[1]) for row in connection.execute("SELECT id, body FROM running_commands")
             }
         )
 
@@ -115,20 +142,22 @@ class ContentStore:
     def delete(self, content_ids: Iterable[str]) -> None:
         """Delete contents, so that nothing of them is left in the file. Raises OSError."""
         self._in_pieces("DELETE FROM contents WHERE id = ?", content_ids)
-        if self._is_there:
-            while self._with(_shrink):
+        if self.is_there:
+            while self.use(_shrink):
                 pass
 
     def prune(self, used: Set[str], most_bytes: int = MAX_STORED_BYTES) -> None:
         """Delete the contents that no recent change uses, then the oldest until the rest is small enough.
 
+        Those of baselines stay.
         Raises OSError.
         """
+        of_baselines = self.contents_of_baselines()
         young = time.time() - _YOUNG_S
         gone: list[str] = []
         unused: list[tuple[int, str]] = []
-        for content_id, at, size in self._with(_sizes) if self._is_there else ():
-            if content_id not in used and at < young:
+        for content_id, at, size in self.use(_sizes) if self.is_there else ():
+            if content_id not in used and content_id not in of_baselines and at < young:
                 gone.append(content_id)
             else:
                 unused.append((size, content_id))
@@ -136,10 +165,16 @@ class ContentStore:
         for size, content_id in unused:
             if excess <= 0:
                 break
+            if content_id in of_baselines:
+                continue
             gone.append(content_id)
             excess -= size
         if gone:
             self.delete(gone)
+
+    def contents_of_baselines(self) -> frozenset[str]:
+        """Return the ids of contents that baselines name. Raises OSError."""
+        return self.use(baseline_rows.contents_of_baselines) if self.is_there else frozenset()
 
     def close(self) -> None:
         with self._lock:
@@ -148,21 +183,21 @@ class ContentStore:
                 self._connection = None
 
     @property
-    def _is_there(self) -> bool:
+    def is_there(self) -> bool:
         return self._connection is not None or self._file.exists()
 
     def _find(self, query: str, content_id: str) -> bytes | None:
-        if not self._is_there:
+        if not self.is_there:
             return None
 
         def find(connection: sqlite3.Connection) -> bytes | None:
             row = connection.execute(query, (content_id,)).fetchone()
             return None if row is None else bytes(row[0])
 
-        return self._with(find)
+        return self.use(find)
 
     def _in_pieces(self, statement: str, ids: Iterable[str]) -> None:
-        rows = [(content_id,) for content_id in ids] if self._is_there else []
+        rows = [(content_id,) for content_id in ids] if self.is_there else []
         for first in range(0, len(rows), _PIECE):
             piece = rows[first : first + _PIECE]
 
@@ -170,9 +205,20 @@ class ContentStore:
                 with _transaction(connection):
                     connection.executemany(statement, piece)
 
-            self._with(delete)
+            self.use(delete)
 
-    def _with(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    def _without_flush(self, statement: str, values: tuple[str | bytes, ...]) -> None:
+        def write(connection: sqlite3.Connection) -> None:
+            connection.execute("PRAGMA synchronous = NORMAL")
+            try:
+                connection.execute(statement, values)
+            finally:
+                connection.execute("PRAGMA synchronous = FULL")
+
+        self.use(write)
+
+    def use(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Call `work` with the connection, while no other thread uses it. Raises OSError."""
         with self._lock:
             try:
                 if self._connection is None:
@@ -195,7 +241,7 @@ def _opened(file: Path) -> sqlite3.Connection:
     try:
         for pragma in ("auto_vacuum = INCREMENTAL", "journal_mode = WAL", "synchronous = FULL", "secure_delete = ON"):
             connection.execute(f"PRAGMA {pragma}").fetchall()
-        connection.executescript(_TABLES)
+        connection.executescript(_TABLES + baseline_rows.TABLES)
     except sqlite3.Error:
         connection.close()
         raise

@@ -6,7 +6,7 @@ After a crash, the changes whose events were not committed any more are publishe
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -37,8 +37,17 @@ def note_of(change: Change) -> bytes:
 
 def noted_changes(contents: ContentStore) -> list[Change]:
     """Return all noted changes. Raises OSError."""
+    return _decoded(contents.notes())
+
+
+def commands_under_way(contents: ContentStore) -> list[Change]:
+    """Return the records by which commands are known that began and did not end. Raises OSError."""
+    return _decoded(contents.running_commands())
+
+
+def _decoded(notes: Mapping[str, bytes]) -> list[Change]:
     changes: list[Change] = []
-    for name, body in contents.notes().items():
+    for name, body in notes.items():
         try:
             changes.append(_DECODER.decode(body))
         except msgspec.MsgspecError as error:

@@ -3,20 +3,24 @@
 import asyncio
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
 import msgspec
 
+from errand.engine.checkpoints.baselines import Baselines
 from errand.engine.checkpoints.commands import KeptFiles
-from errand.engine.checkpoints.contents import ContentStore, id_of
+from errand.engine.checkpoints.contents import id_of
 from errand.engine.checkpoints.notes import note_of
+from errand.engine.checkpoints.running_command import RunningCommand
 from errand.engine.core.errors import EngineError
 from errand.engine.core.ids import new_id
+from errand.engine.core.workspace_threads import in_workspace
 from errand.engine.event_log import EventLog
 from errand.engine.permissions.shell.named_files import named_files
-from errand.engine.tools.checkpoints import FileChange
+from errand.engine.tools.checkpoints import CommandFiles, FileChange
 from errand.protocol.changes import Change, ChangeKind
 from errand.protocol.events import ChangeUpdate
 from errand.protocol.tasks.task import Task
@@ -32,14 +36,16 @@ class TaskCheckpoints:
     publishes the note: see notes.py.
     """
 
-    def __init__(self, task: Callable[[], Task], log: EventLog, contents: ContentStore) -> None:
+    def __init__(self, task: Callable[[], Task], log: EventLog, baselines: Baselines) -> None:
         self._task = task
         self._log = log
-        self._contents = contents
+        self._contents = baselines.contents
+        self._baselines = baselines
         self._loop = asyncio.get_running_loop()
         self._home = str(Path.home())
 
     def note(self, call_id: str, change: FileChange) -> Change:
+        self._baselines.before_write((str(change.path),))
         record = msgspec.structs.replace(
             new_change(self._task(), call_id, "edit", change.path, _content_id(change.before)),
             after=_content_id(change.after),
@@ -54,22 +60,57 @@ class TaskCheckpoints:
         return record
 
     def made(self, change: Change) -> None:
-        # In the loop, before what the thread returns arrives there.
-        self._loop.call_soon_threadsafe(self._publish, change)
-
-    def keep_named(self, call_id: str, line: str, folder: Path) -> KeptFiles | None:
-        task = self._task()
-        files = KeptFiles(self._contents, partial(new_change, task, call_id, "command"), self.made)
-        return files if files.keep(named_files(line, str(folder), self._home), Path(task.request.workspace)) else None
+        self._baselines.after_write(change.path, change.after)
+        self._made(change)
 
     def failed(self, change: Change) -> None:
-        self.made(msgspec.structs.replace(change, failed=True))
+        self._baselines.after_write(change.path, None)
+        self._made(msgspec.structs.replace(change, failed=True))
+
+    async def command_begins(self, call_id: str, line: str, folder: Path) -> CommandFiles | None:
+        workspace = Path(self._task().request.workspace)
+        await self._baselines.prepare(workspace)
+        return await in_workspace(folder, partial(self._begin, call_id, line, folder, workspace))
+
+    def _begin(self, call_id: str, line: str, folder: Path, workspace: Path) -> CommandFiles | None:
+        """Return what the command may change: all of the workspace, or without a baseline what its line names."""
+        task = self._task()
+        record = partial(new_change, task, call_id, "command")
+        home = self._home
+        files = KeptFiles(self._contents, record, self._made)
+        baseline = self._baselines.ready(workspace)
+        command = None
+        if baseline is not None:
+            command = baseline.new_command(record, self._made, line, str(folder), home)
+        if baseline is None or command is None or not baseline.begin(command):
+            named = named_files(line, str(folder), home) if line else ()
+            return files if named and files.keep(named, workspace) else None
+        if not baseline.may_name_left_out(line):
+            return command
+        left_out = tuple(path for path in named_files(line, str(folder), home) if baseline.leaves_out(path.path))
+        return _Several(command, files) if left_out and files.keep(left_out, workspace) else command
+
+    def _made(self, change: Change) -> None:
+        # In the loop, before what the thread returns arrives there.
+        self._loop.call_soon_threadsafe(self._publish, change)
 
     def _publish(self, record: Change) -> None:
         try:
             self._log.publish(ChangeUpdate(change=record))
         except EngineError as error:  # such as when the engine ends: the next one finds the note
             _logger.info("a change is left as a note: %s", error)
+
+
+@dataclass(frozen=True, slots=True)
+class _Several:
+    """A command in a workspace with a baseline that names files of folders that this leaves out."""
+
+    command: RunningCommand
+    named: KeptFiles
+
+    def record_changes(self) -> None:
+        self.command.record_changes()
+        self.named.record_changes()
 
 
 def new_change(task: Task, call_id: str, kind: ChangeKind, path: Path, before: str) -> Change:

@@ -12,12 +12,19 @@ from typing import TypeVar
 
 import msgspec
 
-from errand.engine.checkpoints.contents import ContentStore
+from errand.engine.checkpoints.baselines import Baselines
 from errand.engine.checkpoints.disk import OTHER, read_version, restore
 from errand.engine.checkpoints.history import CannotRestore, Direction, FileHistory, Version
-from errand.engine.checkpoints.notes import contents_in, drop_old, note_of, noted_changes, publish_noted
+from errand.engine.checkpoints.notes import (
+    commands_under_way,
+    contents_in,
+    drop_old,
+    note_of,
+    noted_changes,
+    publish_noted,
+)
 from errand.engine.checkpoints.summary import changes_of, diff_of, hunk_undone, line_counts, name_of, renamed_diff
-from errand.engine.core.errors import InvalidParams, NotFound
+from errand.engine.core.errors import EngineError, InvalidParams, NotFound
 from errand.engine.core.ids import new_id
 from errand.engine.core.workspace_threads import in_workspace
 from errand.engine.event_log import EventLog
@@ -45,6 +52,8 @@ _log = logging.getLogger(__name__)
 # Comparing or restoring hundreds of files takes longer than a look at one.
 _PATIENCE_S = 60.0
 _PRUNE_EVERY_S = 86_400.0
+# Of workspaces in which no command begins.
+_BASELINES_KEPT_S = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +67,11 @@ class _Plan:
 class Checkpoints:
     """Answers `change/…`. Undoing is allowed while a task works: its tools notice that a file is another one."""
 
-    def __init__(self, log: EventLog, database: Database, contents: ContentStore) -> None:
+    def __init__(self, log: EventLog, database: Database, baselines: Baselines) -> None:
         self._log = log
         self._database = database
-        self.contents = contents
+        self.baselines = baselines
+        self.contents = baselines.contents
         self._lock = asyncio.Lock()
         self._is_recovered = asyncio.Event()
         self._started_at = datetime.now(UTC)
@@ -69,9 +79,19 @@ class Checkpoints:
     async def recover(self) -> None:
         """After a start, before anything is answered: publish what a killed engine could only note."""
         try:
+            await self._recover_commands()
             await publish_noted(self._log, self._database, self.contents, self._started_at)
         finally:
             self._is_recovered.set()
+
+    async def _recover_commands(self) -> None:
+        """Note what commands have changed that ran when an engine was killed."""
+        try:
+            for command in await asyncio.to_thread(commands_under_way, self.contents):
+                task = await self._database.tasks.get(command.task_id)
+                await self.baselines.recover(command, keeps_changes=task is not None)
+        except (EngineError, OSError) as error:
+            _log.warning("what commands of an earlier engine changed may be missing: %s", error)
 
     async def changes(self, task_id: str | None, conversation_id: str | None) -> ChangeListResult:
         """Return the changes of a task or of a conversation. Raises `InvalidParams` unless one of them is named."""
@@ -125,6 +145,7 @@ class Checkpoints:
     def _prune(self, used: frozenset[str]) -> None:
         try:
             drop_old(self.contents)
+            self.baselines.forget(_BASELINES_KEPT_S)
             self.contents.prune(used | contents_in(noted_changes(self.contents)))
         except OSError as error:
             _log.warning("old contents were not deleted: %s", error)
@@ -171,10 +192,13 @@ class Checkpoints:
             )
             if not plans:
                 return ChangeUndoResult(changes=(), conflicts=tuple(conflicts))
+            workspace = Path(task.request.workspace)
+            paths = [plan.change.path for plan in plans]
+            await in_workspace(workspace, partial(self.baselines.before_write, paths), _PATIENCE_S)
             for plan in plans:
                 self._log.publish(ChangeUpdate(change=plan.change))
             await self._log.flush()
-            failures = await in_workspace(Path(task.request.workspace), partial(self._write, plans), _PATIENCE_S)
+            failures = await in_workspace(workspace, partial(self._write, plans), _PATIENCE_S)
             for change in failures:
                 self._log.publish(ChangeUpdate(change=msgspec.structs.replace(change, failed=True)))
             await self._log.flush()
@@ -193,7 +217,10 @@ class Checkpoints:
         """Restore the files one after another; returns those that failed, with the reason."""
         # Their rows are committed; the notes tell the next engine where it may find a file half written.
         self.contents.put(notes={plan.change.id: note_of(plan.change) for plan in plans})
-        return _restore_all(plans)
+        failures = _restore_all(plans)
+        for plan in plans:
+            self.baselines.after_write(plan.change.path, None if plan.change in failures else plan.change.after)
+        return failures
 
     def _plan(
         self, histories: list[FileHistory], task: Task, params: ChangeUndoParams, by: str, direction: Direction

@@ -11,7 +11,7 @@ from typing import Protocol
 import msgspec
 
 from errand.engine.agent.tasks.conversation_changes import ConversationChanges
-from errand.engine.checkpoints.contents import ContentStore
+from errand.engine.checkpoints.baselines import Baselines
 from errand.engine.checkpoints.notes import contents_in, noted_changes
 from errand.engine.core.errors import AgentBusy, Conflict, EngineError, InvalidParams, NotFound
 from errand.engine.data import conversation_files
@@ -46,7 +46,7 @@ class Remover:
         changes: ConversationChanges,
         locks: ConversationLocks,
         grants: Grants,
-        contents: ContentStore,
+        baselines: Baselines,
         paths: Paths,
     ) -> None:
         self._log = log
@@ -55,7 +55,8 @@ class Remover:
         self._locks = locks
         self._grants = grants
         self._paths = paths
-        self._contents = contents
+        self._baselines = baselines
+        self._contents = baselines.contents
 
     async def delete(self, conversation_id: str) -> None:
         """Delete a conversation. Raises `Conflict` unless it is archived, `AgentBusy` while a task runs."""
@@ -186,7 +187,10 @@ class Remover:
         noted = noted_changes(self._contents)
         gone = [change.id for change in noted if change.conversation_id in conversations]
         self._contents.drop_notes(gone)
-        used |= contents_in(change for change in noted if change.id not in gone)
+        self._baselines.forget()
+        used |= (
+            contents_in(change for change in noted if change.id not in gone) | self._contents.contents_of_baselines()
+        )
         named = {Path(file).name for file in files if Path(file).parent == self._paths.replaced}
         self._contents.delete(named - used)
 

@@ -16,6 +16,7 @@ from errand.engine.agent.history.visible_history import visible_messages
 from errand.engine.agent.run.limits import DailyBudget
 from errand.engine.agent.run.pending_asks import PendingAsks
 from errand.engine.agent.run.task_builder import MemoryDependencies, ModelDependencies, TaskBuilder, ToolDependencies
+from errand.engine.checkpoints.baselines import Baselines
 from errand.engine.checkpoints.contents import ContentStore
 from errand.engine.core.errors import EngineError, InvalidParams
 from errand.engine.core.settings import Settings
@@ -79,6 +80,8 @@ async def replay(record: TaskRecord, home: Path) -> TaskRecord:
         has_price = any(node.usage is not None and node.usage.cost_usd is not None for node in record.nodes)
         contents = ContentStore(paths.replaced)
         stack.callback(contents.close)
+        baselines = Baselines(contents, paths.replaced / "git")
+        stack.push_async_callback(baselines.close)
         sessions = ToolSessions()
         stack.push_async_callback(sessions.close)
         builder = TaskBuilder(
@@ -96,7 +99,7 @@ async def replay(record: TaskRecord, home: Path) -> TaskRecord:
             ),
             tools=ToolDependencies(
                 sessions=sessions,
-                contents=contents,
+                baselines=baselines,
                 redactor=Redactor(),
                 replace=lambda tools: _recorded_tools(tools, stage),
                 writes_offered_names=False,

@@ -1,10 +1,18 @@
 """The interface by which tools report files before they change them, for undo; `engine/checkpoints` implements it."""
 
+import logging
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
+from errand.engine.core.errors import EngineError
+from errand.engine.core.workspace_threads import PATIENCE_S, in_workspace
 from errand.protocol.changes import Change
+
+_log = logging.getLogger(__name__)
+
+# For the comparison after a command that was stopped.
+_STOPPED_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +33,10 @@ class FileChange:
 
 
 class CommandFiles(Protocol):
-    """The files that a command names, as they were before it."""
+    """The files that a command may change, as they were before it."""
 
     def record_changes(self) -> None:
-        """The command has ended: note and publish what it changed in them. Called in a thread; raises OSError."""
+        """Note and publish what the command has changed, which has ended. Called in a thread; raises OSError."""
         ...
 
 
@@ -43,13 +51,42 @@ class Checkpoints(Protocol):
         """The change was made: it is published, and committed with the next commit."""
         ...
 
-    def keep_named(self, call_id: str, line: str, folder: Path) -> CommandFiles | None:
-        """Keep the files of the workspace that a command line names; None if it names none. Raises OSError."""
+    async def command_begins(self, call_id: str, line: str, folder: Path) -> CommandFiles | None:
+        """Keep what a command may change in the workspace; None for nothing. Called in the event loop.
+
+        `line` is empty for code of another language. Raises OSError and `FolderNotAnswering`.
+        """
         ...
 
     def failed(self, change: Change) -> None:
         """The change was not made after all."""
         ...
+
+
+async def keep_before(checkpoints: Checkpoints | None, call_id: str, line: str, folder: Path) -> CommandFiles | None:
+    """Keep what a command may change, so that its changes can be undone. If that fails it runs all the same."""
+    if checkpoints is None:
+        return None
+    try:
+        return await checkpoints.command_begins(call_id, line, folder)
+    except (EngineError, OSError) as error:
+        _log.warning("what a command changes will not be recorded: %s", error)
+        return None
+
+
+async def record_after(
+    files: CommandFiles | None, workspace: Path, *, is_stopped: bool = False, within_s: float = PATIENCE_S
+) -> None:
+    """Record what a command has changed; one that was stopped is not waited for.
+
+    A folder that does not answer in time is compared when it does again.
+    """
+    if files is None:
+        return
+    try:
+        await in_workspace(workspace, files.record_changes, _STOPPED_S if is_stopped else within_s)
+    except (EngineError, OSError) as error:
+        _log.warning("what a command changed is not recorded: %s", error)
 
 
 def missing_folders(path: Path) -> int:

@@ -41,7 +41,7 @@ from errand.engine.agent.run.tools.edit_guidance import EditGuidance
 from errand.engine.agent.run.tools.offered_tools import OfferedTools
 from errand.engine.agent.run.tools.service_tools import ServiceTools
 from errand.engine.agent.tool_offer.choice import ToolChoice, choose_tools
-from errand.engine.checkpoints.contents import ContentStore
+from errand.engine.checkpoints.baselines import Baselines
 from errand.engine.checkpoints.recorder import TaskCheckpoints
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.messages import Message
@@ -103,7 +103,7 @@ class ToolDependencies:
     """
 
     sessions: ToolSessions
-    contents: ContentStore
+    baselines: Baselines
     redactor: Redactor
     embed: Embed = no_embedding
     servers: McpPool | None = None
@@ -163,7 +163,7 @@ class TaskBuilder:
         workspace, outputs = Path(task.request.workspace), self.paths.outputs / task.id
         sessions = ConversationSessions(self.tools.sessions, task.conversation_id)
         addresses = TaskAddresses(state, self.grants, self.settings, self.paths)
-        checkpoints = TaskCheckpoints(lambda: state.task, self.log, self.tools.contents)
+        checkpoints = TaskCheckpoints(lambda: state.task, self.log, self.tools.baselines)
         recorder = TaskRecorder(context, executions, self.models.has_price, stored_prompts)
         warn = partial(recorder.notice, "warning")
         policy = StopPolicy(context, completion, self._limits(task), self.models.daily_budget, warn)

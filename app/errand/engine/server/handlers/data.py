@@ -89,7 +89,7 @@ def _remover(services: Services) -> Remover:
         services.runner.changes,
         services.locks,
         services.grants,
-        services.checkpoints.contents,
+        services.checkpoints.baselines,
         services.paths,
     )
 

@@ -10,6 +10,7 @@ from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.messages import Image, Text
 from errand.engine.tools.arguments import decode, schema_of, text_argument
 from errand.engine.tools.base import Access, ExecutionMode, PermissionTier
+from errand.engine.tools.checkpoints import keep_before, record_after
 from errand.engine.tools.context import ToolContext
 from errand.engine.tools.output_capture import OutputCapture
 from errand.engine.tools.plain_text import clean_name, clean_output
@@ -120,6 +121,8 @@ class Python:
             await session.reset()
         if not request.code:
             return text_result("The session has ended: all its variables are gone.", "session ended")
+        workspace = self._context.workspace
+        files_before = await keep_before(self._context.checkpoints, call_id, "", workspace)
         output = self._output(call_id)
         updates = _Updates(on_update, output)
         output.on_output = updates.grew
@@ -129,6 +132,7 @@ class Python:
         finally:
             updates.close()
             output.close()
+            await record_after(files_before, workspace, is_stopped=cancel.is_set)
         result = _result(output, outcome, request.timeout_secs)
         return hidden(result, self._context.redactor)
 

@@ -1,7 +1,6 @@
 """The tool `shell`: runs one command line, or keeps one running. `command.py` runs and ends the command."""
 
 import asyncio
-import logging
 import os
 import shlex
 from functools import partial
@@ -11,11 +10,9 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from errand.engine.core.cancel import CancelSignal
-from errand.engine.core.errors import EngineError
-from errand.engine.core.workspace_threads import PATIENCE_S, in_workspace
 from errand.engine.tools.arguments import decode, renamed, schema_of, text_argument
 from errand.engine.tools.base import Access, ExecutionMode, PermissionTier
-from errand.engine.tools.checkpoints import CommandFiles
+from errand.engine.tools.checkpoints import CommandFiles, keep_before, record_after
 from errand.engine.tools.context import ToolContext
 from errand.engine.tools.files.real_path import resolve, with_real_path
 from errand.engine.tools.results import OnUpdate, ToolError, ToolResult, text_result
@@ -39,10 +36,8 @@ from errand.protocol.base import JsonObject, JsonValue
 from errand.protocol.blocks import CallDisplay
 from errand.text.translation import marked
 
-_log = logging.getLogger(__name__)
-
-# For the comparison of files after a command that was stopped, and after one in the background.
-_STOPPED_S, _ENDED_S = 0.2, 2.0
+# For the comparison of files after a command in the background.
+_ENDED_S = 2.0
 _UPDATE_PAUSE_S = 0.05
 _UPDATE_SIZE = 4_000
 _SHOWN = {
@@ -201,9 +196,9 @@ class Shell:
             raise ToolError(self._no_folder(folder))
         if cancel.is_set:
             raise ToolError("Operation aborted")
-        files_before = (
-            None if allowed is not None and allowed.only_looks else await self._keep(call_id, request, folder)
-        )
+        only_looks = allowed is not None and allowed.only_looks
+        checkpoints = None if only_looks else self._context.checkpoints
+        files_before = await keep_before(checkpoints, call_id, request.command, folder)
         if request.background or request.pty:
             has_network = allowed is not None and allowed.network == "open"
             return await self._with_session(request, folder, cancel, files_before, has_network=has_network)
@@ -214,7 +209,7 @@ class Shell:
             outcome = await command.run(request.command, folder, request.timeout_secs, cancel)
         finally:
             updates.close()
-            await self._record_changes(files_before, _STOPPED_S if cancel.is_set else PATIENCE_S)
+            await record_after(files_before, self._context.workspace, is_stopped=cancel.is_set)
         remarks = [
             *self._of_the_folder(request, folder, outcome),
             *sandbox_remarks(command, outcome, allowed, self._context.sandbox),
@@ -243,34 +238,14 @@ class Shell:
                 pty=request.pty,
                 network=has_network,
                 is_awaited=not request.background,
-                on_end=partial(self._record_changes, files_before),
+                on_end=partial(record_after, files_before, self._context.workspace, within_s=_ENDED_S),
             )
         except ToolError:
-            await self._record_changes(files_before)
+            await record_after(files_before, self._context.workspace, within_s=_ENDED_S)
             raise
         if request.background:
             return await started(self._background, command, cancel)
         return await finished(self._background, command, request.timeout_secs, cancel)
-
-    async def _keep(self, call_id: str, request: ShellArguments, folder: Path) -> CommandFiles | None:
-        """Keep the files that the command names, so that its changes of them can be undone."""
-        checkpoints = self._context.checkpoints
-        if checkpoints is None:
-            return None
-        try:
-            return await in_workspace(folder, partial(checkpoints.keep_named, call_id, request.command, folder))
-        except (EngineError, OSError) as error:
-            _log.warning("what a command changes will not be recorded: %s", error)
-            return None
-
-    async def _record_changes(self, files_before: CommandFiles | None, within_s: float = _ENDED_S) -> None:
-        """Wait for it no longer than `within_s`: a folder that does not answer is compared when it does again."""
-        if files_before is None:
-            return
-        try:
-            await in_workspace(self._context.workspace, files_before.record_changes, within_s)
-        except (EngineError, OSError) as error:
-            _log.warning("what a command changed is not recorded: %s", error)
 
     async def _of_background(self, request: ShellArguments, cancel: CancelSignal) -> ToolResult:
         background = self._background

@@ -1,0 +1,376 @@
+"""The baseline of one workspace: what each file held when it was last looked at. By it, what a command changes without
+naming it can be undone.
+
+Before and after a command the files that changed since are looked at (`watch.py`; all are scanned where there is no
+inotify). What changed before it, such as by an editor, becomes the baseline; what changed while it ran becomes changes
+of its step. The contents are in the store before a command begins, except those that git has.
+"""
+
+import logging
+import os
+import stat
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from errand.engine.checkpoints.baseline_rows import GIT, BaselineRows, FileRow, has_baseline, identity_of
+from errand.engine.checkpoints.baseline_writer import BaselineWriter, Difference
+from errand.engine.checkpoints.contents import ContentStore
+from errand.engine.checkpoints.disk import OTHER, read_version
+from errand.engine.checkpoints.folder_walk import FolderWalk, NotCovered
+from errand.engine.checkpoints.git_blobs import TrackedFiles, blob_id, tracked_files
+from errand.engine.checkpoints.history import Version
+from errand.engine.checkpoints.notes import note_of
+from errand.engine.checkpoints.running_command import NewChange, RunningCommand
+from errand.engine.checkpoints.watch import FolderWatch, SeenChanges
+from errand.engine.tools.plain_text import clean_name, is_text
+from errand.protocol.changes import FOLDER, NOTHING, Change
+
+_logger = logging.getLogger(__name__)
+
+# Where each command has to look at all of them.
+_MAX_SCANNED_FILES = 10_000
+# Recorded for one look.
+_MAX_CHANGES = 5_000
+# The times of files are a little coarser than the clock: what changed so shortly before it was read is read again.
+_CLOCK_GRAIN_NS = 1_000_000_000
+# Before a folder that was too large is looked at again.
+_REFUSED_S = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """The answer whether all that commands change in a workspace can be undone; `reason` tells people why not."""
+
+    covered: bool
+    reason: str = ""
+
+
+@dataclass(slots=True)
+class _Candidates:
+    """The rows and the files of the `paths` that may have changed."""
+
+    rows: dict[str, FileRow]
+    files: dict[str, os.stat_result]
+    paths: set[str]
+
+
+class FolderBaseline:
+    """The baseline of a folder. Its methods are called in threads.
+
+    `tell_others` tells the baselines of other workspaces what was recorded.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        contents: ContentStore,
+        scratch: Path,
+        tell_others: Callable[["FolderBaseline", str, str], None],
+    ) -> None:
+        self.root = root
+        self.coverage = Coverage(False, "its files have not been read yet")
+        self.is_ready = False
+        self._contents = contents
+        self._scratch = scratch
+        self._tell_others = tell_others
+        self._lock = threading.RLock()
+        self._is_closed = False
+        self._walk = FolderWalk(str(root), lambda: self._is_closed)
+        self._writer: BaselineWriter | None = None
+        self._running: list[RunningCommand] = []
+        # What a tool or an undo is writing, and what those have written since the last look.
+        self._being_written: set[str] = set()
+        self._written: dict[str, str] = {}
+        # Looked at again the next time.
+        self._pending: set[str] = set()
+        self._refused_until = 0.0
+        self._used_at = time.monotonic()
+
+    @property
+    def is_refused(self) -> bool:
+        """True for a folder that has no baseline, until it is looked at again."""
+        return not self.is_ready and time.monotonic() < self._refused_until
+
+    @property
+    def is_running(self) -> bool:
+        return bool(self._running)
+
+    def open(self) -> None:
+        """Read what is new since the folder was read last, at first all of it."""
+        with self._lock:
+            if self.is_ready or self.is_refused or self._is_closed:
+                return
+            try:
+                self._open()
+            except NotCovered as error:
+                self._refuse(str(error))
+            except OSError as error:
+                self._refuse(f"its files could not be kept: {error.strerror or error}")
+
+    def close(self) -> None:
+        """Stop watching. What is stored stays for the next time."""
+        self._is_closed = True  # before the lock: a look at a large folder ends
+        with self._lock:
+            self.is_ready = False
+            self._stop_watching()
+
+    def forget(self, unused_s: float) -> bool:
+        """Delete what is stored, unless a command runs or began lately. Return True if it is gone."""
+        with self._lock:
+            if self._running or time.monotonic() < self._used_at + unused_s:
+                return False
+            self.is_ready = False
+            if self._writer is not None:
+                self._contents.use(self._writer.rows.clear)
+            return True
+
+    def new_command(
+        self, new_change: NewChange, publish: Callable[[Change], None], line: str, folder: str, home: str
+    ) -> RunningCommand:
+        return RunningCommand(self.root, new_change, publish, self.end, line, folder, home)
+
+    def begin(self, command: RunningCommand) -> bool:
+        """Look before a command runs. Return False if it cannot be covered."""
+        with self._lock:
+            if not self._look(self._running[-1] if self._running else None):
+                return False
+            self._contents.begin_command(command.note.id, note_of(command.note))
+            self._running.append(command)
+            self._used_at = time.monotonic()
+            return True
+
+    def end(self, command: RunningCommand) -> None:
+        """Record what has changed since the command began."""
+        with self._lock:
+            self._look(command)
+            self._running.remove(command)
+            self._contents.end_command(command.note.id)
+
+    def recover(self, command: Change, new_change: NewChange | None) -> None:
+        """Note what a command has changed whose engine was killed, or nothing without `new_change`."""
+        owner = RunningCommand(self.root, new_change, lambda _: None, self.end) if new_change is not None else None
+        with self._lock:
+            if self._contents.use(lambda connection: has_baseline(connection, str(self.root))):
+                self._writer = self._new_writer("")
+                try:
+                    self._compare(self._everything(), owner)
+                except NotCovered as error:
+                    _logger.warning("what a command changed in %s is not known: %s", self.root, error)
+            self._contents.end_command(command.id)
+
+    def may_name_left_out(self, line: str) -> bool:
+        """Return True if a command line may name something in a folder that is left out."""
+        return any(path.rpartition("/")[2] in line for path in tuple(self._walk.left_out))
+
+    def leaves_out(self, path: str) -> bool:
+        name = os.path.relpath(path, self.root)
+        return any(f"{name}/".startswith(f"{folder}/") for folder in tuple(self._walk.left_out))
+
+    def before_write(self, path: str) -> None:
+        """Record what a command has changed in a file until now: a tool or an undo is about to write it."""
+        if self._running and path.startswith(f"{self.root}{os.sep}"):
+            with self._lock:
+                name = os.path.relpath(path, self.root)
+                if self.is_ready and self._running:
+                    self._compare(self._looked_at({name}), self._running[-1])
+                    self._being_written.add(name)
+
+    def after_write(self, path: str, content: str | None) -> None:
+        """Take over what was written; `content` is None if nothing was."""
+        if self._running and path.startswith(f"{self.root}{os.sep}"):
+            name = os.path.relpath(path, self.root)
+            if content is not None:
+                self._written[name] = content
+            self._pending.add(name)
+            self._being_written.discard(name)
+
+    def _open(self) -> None:
+        self._stop_watching()
+        tracked = tracked_files(self.root)
+        self._walk = FolderWalk(str(self.root), lambda: self._is_closed, tracked.folders)
+        writer = self._writer = self._new_writer(tracked.objects)
+        try:
+            self._walk.watch = FolderWatch(str(self.root))
+            candidates = self._everything(tracked)
+        except NotCovered:
+            raise
+        except OSError as error:
+            _logger.info("%s is scanned at each command: %s", self.root, error)
+            self._stop_watching()
+            candidates = self._everything(tracked)
+        if self._walk.watch is None and len(candidates.files) > _MAX_SCANNED_FILES:
+            raise NotCovered("the system cannot watch so many folders")
+        writer.count(candidates.rows.values())
+        writer.blobs = tracked.blobs
+        self._compare(candidates, None)
+        writer.blobs = {}
+        self._judge()
+        self.is_ready = True
+
+    def _new_writer(self, objects: str) -> BaselineWriter:
+        rows = self._contents.use(lambda connection: BaselineRows(connection, str(self.root)))
+        tell_others = partial(self._tell_others, self)
+        return BaselineWriter(self.root, self._contents, rows, objects, self._scratch, tell_others)
+
+    def _refuse(self, reason: str) -> None:
+        _logger.info("what commands change in %s cannot all be undone: %s", self.root, reason)
+        self.coverage = Coverage(False, reason)
+        self.is_ready = False
+        self._refused_until = time.monotonic() + _REFUSED_S
+        self._stop_watching()
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            try:
+                self._contents.use(writer.rows.clear)
+            except OSError as error:
+                _logger.warning("a baseline was not cleared: %s", error)
+
+    def _stop_watching(self) -> None:
+        if self._walk.watch is not None:
+            self._walk.watch.close()
+            self._walk.watch = None
+
+    def _look(self, owner: RunningCommand | None) -> bool:
+        """Take over what changed: as changes of `owner`, or as the new baseline. Return False if that fails."""
+        if not self.is_ready:
+            return False
+        try:
+            candidates = self._changed()
+            if candidates is None:
+                self.is_ready = False
+                return False
+            if candidates.paths:
+                self._compare(candidates, owner)
+                self._judge()
+        except NotCovered as error:
+            self._refuse(str(error))
+        except OSError as error:
+            self._refuse(f"its files could not be kept: {error.strerror or error}")
+        return self.is_ready
+
+    def _judge(self) -> None:
+        """Say whether all is covered. Raises `NotCovered` if the folder has become too large."""
+        assert self._writer is not None
+        self._writer.check_size()
+        problem = next(iter(self._walk.problems.values()), "")
+        self.coverage = Coverage(not problem, problem)
+
+    def _changed(self) -> _Candidates | None:
+        """Return what may have changed since the last look; None if the folder or its rows are not there any more."""
+        watch, writer = self._walk.watch, self._writer
+        seen = watch.take() if watch is not None else SeenChanges(is_all=True)
+        if seen.is_root_gone or not self.root.is_dir() or writer is None or not self._contents.use(writer.rows.exists):
+            return None
+        if seen.is_all:
+            return self._everything()
+        names = {name for name in seen.files if is_text(name)} | self._pending
+        self._pending = set()
+        folders = {name for name in seen.folders if is_text(name)}
+        return self._looked_at(names, folders) if names or folders else _Candidates({}, {}, set())
+
+    def _everything(self, tracked: TrackedFiles | None = None) -> _Candidates:
+        """Return all that differs by its identity."""
+        assert self._writer is not None
+        rows = {row.path: row for row in self._contents.use(self._writer.rows.all)}
+        files = dict(self._walk.below([""], lambda path: tracked is not None and path not in tracked.blobs))
+        self._pending = set()
+        changed = {path for path, status in files.items() if not _is_same(rows.get(path), status)}
+        return _Candidates(rows, files, changed | (rows.keys() - files.keys()))
+
+    def _looked_at(self, names: set[str], folders: Iterable[str] = ()) -> _Candidates:
+        """Return these files with their other names, and all that is or was in these folders."""
+        assert self._writer is not None
+        stored = self._writer.rows
+        files = {name: status for name in names if (status := self._walk.status(name)) is not None}
+        tops = {*folders, *(name for name, status in files.items() if stat.S_ISDIR(status.st_mode))}
+        files |= self._walk.below(sorted(tops), lambda _: False)
+        linked = [identity_of(status) for status in files.values() if _has_other_names(status)]
+        rows = self._contents.use(lambda connection: stored.get(connection, names | tops))
+        tops |= {name for name, row in rows.items() if row.content == FOLDER}
+        listed = self._contents.use(
+            lambda connection: [
+                *(row for top in tops for row in stored.below(connection, top)),
+                *(row for identity in linked for row in stored.of_inode(connection, identity)),
+            ]
+        )
+        rows |= {row.path: row for row in listed}
+        for name in rows.keys() - files.keys():
+            if (status := self._walk.status(name)) is not None:
+                files[name] = status
+        changed = {path for path in files.keys() | rows.keys() if not _is_same(rows.get(path), files.get(path))}
+        return _Candidates(rows, files, changed | names)
+
+    def _compare(self, candidates: _Candidates, owner: RunningCommand | None) -> None:
+        """Store what the paths hold now, and record the differences as changes of the owner."""
+        writer, count = self._writer, 0
+        assert writer is not None
+        for path in sorted(candidates.paths):
+            if path in self._being_written:
+                self._pending.add(path)
+                continue
+            row, status = candidates.rows.get(path), candidates.files.get(path)
+            written = self._written.pop(path, None)
+            if written is None and _is_same(row, status):
+                continue
+            now, identity = self._read(path, status)
+            writer.take(path, row, now, identity)
+            before = written if written is not None else row.content if row is not None else NOTHING
+            if owner is not None and not _has_content(before, now):
+                count += 1
+                if count <= _MAX_CHANGES:
+                    mode = row.mode if row is not None else None
+                    writer.record(Difference(path, before, mode, now, self._owner_of(path, owner)))
+            writer.flush(only_full=True)
+        writer.flush()
+        if count > _MAX_CHANGES:
+            self._walk.problems[""] = f"a command changed more than {_MAX_CHANGES:,} files"
+
+    def _read(self, path: str, status: os.stat_result | None) -> tuple[Version, bytes]:
+        """Return what is there, and its identity unless it may have changed while it was read."""
+        self._walk.problems.pop(path, None)
+        if status is None:
+            return Version(NOTHING), b""
+        if stat.S_ISDIR(status.st_mode):
+            return Version(FOLDER), identity_of(status)
+        if not stat.S_ISREG(status.st_mode):
+            return Version(OTHER), b""
+        status = self._walk.status(path) or status
+        try:
+            version = read_version(self.root / path)
+        except OSError as error:
+            self._walk.problems[path] = f"{clean_name(path)} cannot be read: {error.strerror}"
+            return Version(OTHER), identity_of(status)
+        after = self._walk.status(path)
+        is_settled = after is not None and identity_of(after) == identity_of(status)
+        is_settled = is_settled and max(status.st_mtime_ns, status.st_ctime_ns) < time.time_ns() - _CLOCK_GRAIN_NS
+        if version.content == OTHER:
+            self._walk.problems[path] = f"{clean_name(path)} is too large ({status.st_size // 1_000_000} MB)"
+        return version, identity_of(status) if is_settled or version.content == OTHER else b""
+
+    def _owner_of(self, path: str, owner: RunningCommand) -> RunningCommand:
+        """Return the command that changed a file: of several that run, the one that names it."""
+        if len(self._running) < 2:
+            return owner
+        absolute = str(self.root / path)
+        return next((command for command in (owner, *self._running) if absolute in command.names), owner)
+
+
+def _is_same(row: FileRow | None, status: os.stat_result | None) -> bool:
+    if row is None or status is None:
+        return row is None and status is None
+    return row.identity == identity_of(status)
+
+
+def _has_content(before: str, now: Version) -> bool:
+    """Return True if a content is that of the version."""
+    if before.startswith(GIT):
+        return now.data is not None and blob_id(now.data) == before.removeprefix(GIT)
+    return before == now.content
+
+
+def _has_other_names(status: os.stat_result) -> bool:
+    return stat.S_ISREG(status.st_mode) and status.st_nlink > 1

@@ -1,0 +1,371 @@
+"""What real commands change without naming it: recorded, undone and redone by the baseline of the workspace."""
+
+import os
+import socket
+import subprocess
+from collections.abc import AsyncGenerator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from errand.engine.checkpoints import folder_walk
+from errand.engine.checkpoints.recorder import TaskCheckpoints
+from errand.protocol.tasks.task import replace_fields
+from tests.engine.checkpoints.parts import Work, work_in
+from tests.engine.checkpoints.test_commands import tree
+
+# Programs that say nothing of the files which they change.
+SCRIPTS = {
+    "changes": "for path in sorted(Path().rglob('*.txt')): path.write_text(path.read_text().replace('one', 'two'))",
+    "makes": "Path('made/deep').mkdir(parents=True); Path('made/deep/x').write_text('x'); Path('y').write_text('y')",
+    "deletes": "Path('a.txt').unlink(); Path('folder/inner.txt').unlink()",
+    "deletes a folder": "import shutil; shutil.rmtree('folder'); Path('empty').rmdir()",
+    "renames": "os.rename('a.txt', 'folder/b.txt'); os.rename('empty', 'renamed')",
+    "renames a folder and changes it": "os.rename('folder', 'other'); Path('other/inner.txt').write_text('other')",
+    "exchanges two files": "os.rename('a.txt', 't'); os.rename('c.txt', 'a.txt'); os.rename('t', 'c.txt')",
+    "replaces a file": "Path('t').write_text('new'); os.replace('t', 'a.txt')",
+    "truncates by path": "os.truncate('a.txt', 1)",
+    "appends": "open('a.txt', 'a').write('more')",
+    "maps": "import mmap; f = open('a.txt', 'r+b'); m = mmap.mmap(f.fileno(), 0); m[0:1] = b'X'; m.close(); f.close()",
+    "keeps size and time": (
+        "s = os.stat('a.txt'); Path('a.txt').write_text('eno\\n'); os.utime('a.txt', ns=(s.st_atime_ns, s.st_mtime_ns))"
+    ),
+    "replaces a folder by a file": "import shutil; shutil.rmtree('folder'); Path('folder').write_text('file')",
+    "makes and deletes": "Path('t').write_text('t'); Path('t').unlink(); Path('a.txt').write_text('changed')",
+    "makes hidden files": "Path('.env').write_text('KEY=1'); Path('.config').mkdir(); Path('.config/x').write_text('')",
+    "writes bytes": "Path('folder/deep/x.bin').write_bytes(bytes(range(256)) * 100)",
+    "changes another name of a file": "open('hard.txt', 'r+').write('ONE')",
+}
+
+
+QUEUE = Path("/proc/sys/fs/inotify/max_queued_events")
+MAX_EVENTS = int(QUEUE.read_text()) if QUEUE.exists() else 0
+
+
+@pytest.fixture
+async def work(tmp_path: Path) -> AsyncGenerator[Work]:
+    async with work_in(tmp_path) as opened_work:
+        yield opened_work
+
+
+def script(work: Work, code: str) -> str:
+    """Return a command line that names nothing of the workspace."""
+    file = work.folder.parent / "script.py"
+    file.write_text(f"import os\nfrom pathlib import Path\n{code}\n")
+    return f"python3 {file}"
+
+
+def fill(work: Work) -> None:
+    work.put("a.txt", "one\n", mode=0o644)
+    work.put("c.txt", "one and three\n", mode=0o600)
+    work.put("folder/inner.txt", "one\n")
+    work.put("folder/deep/x.bin", b"\0\1\2")
+    (work.folder / "empty").mkdir()
+
+
+def at_step(work: Work, step: int) -> TaskCheckpoints:
+    return work.tool_checkpoints(replace_fields(work.task, step_count=step))
+
+
+def git(work: Work, *arguments: str) -> None:
+    identity = ("-c", "user.name=A", "-c", "user.email=a@b.c")
+    subprocess.run(("git", *identity, *arguments), cwd=work.folder, check=True, capture_output=True)
+
+
+@pytest.mark.parametrize("in_git", [False, True], ids=["without git", "with git"])
+@pytest.mark.parametrize("name", SCRIPTS)
+async def test_what_a_command_changes_without_naming_it_is_undone_and_redone(
+    work: Work, name: str, *, in_git: bool
+) -> None:
+    fill(work)
+    work.put("d.txt", "one and four\n")
+    os.link(work.folder / "d.txt", work.folder / "hard.txt")
+    if in_git:
+        git(work, "init", "-q")
+        git(work, "add", "-A")
+        git(work, "commit", "-qm", "First")
+    before = tree(work)
+    await work.shell(1, script(work, SCRIPTS[name]))
+    after = tree(work)
+    assert after != before
+    assert {file.command_steps for file in (await work.changes()).files} == {(1,)}
+    result = await work.undo()
+    if name != "replaces a folder by a file":
+        assert (result.conflicts, tree(work)) == ((), before)
+        await work.redo()
+        assert tree(work) == after
+
+
+async def test_nothing_of_a_clean_repository_is_copied(work: Work) -> None:
+    fill(work)
+    git(work, "init", "-q")
+    git(work, "add", "-A")
+    git(work, "commit", "-qm", "First")
+    work.put("a.txt", "not committed\n")
+    work.put(".gitignore", ".env\n")
+    work.put(".env", "KEY=1\n")
+    await work.shell(1, "true; python3 -c pass")
+    contents = work.services.checkpoints.contents
+    stored = contents.use(lambda connection: connection.execute("SELECT count(*) FROM contents").fetchone()[0])
+    assert stored == 3
+    await work.shell(2, script(work, "for name in ('a.txt', 'c.txt', '.env'): Path(name).write_text('lost')"))
+    await work.undo()
+    assert [work.read(name) for name in ("a.txt", "c.txt", ".env")] == ["not committed\n", "one and three\n", "KEY=1\n"]
+
+
+async def test_what_git_has_in_a_pack_is_restored(work: Work) -> None:
+    fill(work)
+    git(work, "init", "-q")
+    git(work, "add", "-A")
+    git(work, "commit", "-qm", "First")
+    git(work, "gc", "-q", "--prune=now")
+    await work.shell(1, script(work, "Path('a.txt').write_text('lost')"))
+    await work.undo()
+    assert work.read("a.txt") == "one\n"
+
+
+async def test_what_git_has_lost_meanwhile_is_said(work: Work) -> None:
+    fill(work)
+    git(work, "init", "-q")
+    git(work, "add", "-A")
+    await work.shell(1, script(work, "import shutil; shutil.rmtree('.git'); Path('a.txt').unlink()"))
+    (file,) = (await work.changes()).files
+    assert (file.name, file.state, file.can_undo) == ("a.txt", "not_kept", False)
+
+
+async def test_a_file_whose_bytes_are_not_those_of_git_is_copied(work: Work) -> None:
+    work.put(".gitattributes", "*.txt text eol=crlf\n")
+    work.put("a.txt", "one\r\ntwo\r\n")
+    git(work, "init", "-q")
+    git(work, "add", "-A")
+    git(work, "commit", "-qm", "First")
+    await work.shell(1, script(work, "Path('a.txt').write_text('lost')"))
+    await work.undo()
+    assert work.read("a.txt") == "one\r\ntwo\r\n"
+
+
+async def test_what_a_person_changes_between_commands_is_no_change_of_one(work: Work) -> None:
+    fill(work)
+    await work.shell(1, script(work, "Path('a.txt').write_text('by the first')"))
+    work.put("c.txt", "by the person\n")
+    work.put("new/file.txt", "by the person\n")
+    await work.shell(2, script(work, "Path('c.txt').write_text('by the second'); Path('new/file.txt').unlink()"))
+    files = await work.files()
+    assert {name: file.steps for name, file in files.items()} == {"a.txt": (1,), "c.txt": (2,), "new/file.txt": (2,)}
+    await work.undo()
+    assert [work.read(name) for name in ("a.txt", "c.txt", "new/file.txt")] == ["one\n", *["by the person\n"] * 2]
+
+
+async def test_what_the_tool_code_changes_while_a_command_runs_is_its_own(work: Work) -> None:
+    fill(work)
+    command = await at_step(work, 9).command_begins("call", "", work.folder)
+    assert command is not None
+    await work.write(1, "a.txt", "by the tool\n")
+    work.put("c.txt", "by the command\n")
+    await work.write(2, "c.txt", "by the tool\n")
+    work.put("folder/inner.txt", "by the command\n")
+    command.record_changes()
+    await work.services.log.flush()
+    changes = [(file.name, file.steps) for file in (await work.changes()).files]
+    assert changes == [("a.txt", (1,)), ("c.txt", (2, 9)), ("folder/inner.txt", (9,))]
+    await work.undo()
+    assert [work.read(name) for name in ("a.txt", "c.txt", "folder/inner.txt")] == ["one\n", "one and three\n", "one\n"]
+
+
+async def test_an_undo_while_a_command_runs_is_no_change_of_it(work: Work) -> None:
+    fill(work)
+    await work.shell(1, script(work, "Path('a.txt').write_text('changed')"))
+    command = await at_step(work, 2).command_begins("call", "", work.folder)
+    assert command is not None
+    await work.undo()
+    work.put("c.txt", "by the command\n")
+    command.record_changes()
+    await work.services.log.flush()
+    assert {name: file.steps for name, file in (await work.files()).items()} == {"a.txt": (), "c.txt": (2,)}
+
+
+async def test_of_two_commands_the_one_that_names_a_file_changed_it_or_the_one_that_ends_first(work: Work) -> None:
+    fill(work)
+    first = at_step(work, 1)
+    second = at_step(work, 2)
+    long_one = await first.command_begins("long", "make c.txt", work.folder)
+    short_one = await second.command_begins("short", "make", work.folder)
+    assert long_one is not None and short_one is not None
+    work.put("a.txt", "x")
+    work.put("c.txt", "x")
+    short_one.record_changes()
+    work.put("folder/inner.txt", "x")
+    long_one.record_changes()
+    await work.services.log.flush()
+    files = await work.files()
+    assert {name: file.steps for name, file in files.items()} == {
+        "a.txt": (2,),
+        "c.txt": (1,),
+        "folder/inner.txt": (1,),
+    }
+
+
+async def test_code_of_the_python_tool_has_its_changes(work: Work) -> None:
+    fill(work)
+    tool = work.tool(replace_fields(work.task, step_count=3), "python")
+    await work.use(tool, code="open('a.txt', 'w').write('changed')")
+    assert (await work.files())["a.txt"].steps == (3,)
+    await work.undo()
+    assert work.read("a.txt") == "one\n"
+
+
+async def test_folders_that_programs_make_again_are_left_out_unless_git_has_files_in_them(work: Work) -> None:
+    work.put("node_modules/x/index.js", "old")
+    work.put("target/CACHEDIR.TAG", "Signature: 8a477f597d28d172789f06886806bc55")
+    work.put("target/out", "old")
+    work.put("env/pyvenv.cfg", "")
+    work.put("vendor/node_modules/kept.js", "old")
+    git(work, "init", "-q")
+    git(work, "add", "-f", "vendor")
+    git(work, "commit", "-qm", "First")
+    code = "for path in ('node_modules/x/index.js', 'target/out', 'env/new', 'vendor/node_modules/kept.js', 'x'):"
+    await work.shell(1, script(work, f"{code} Path(path).write_text('new')"))
+    assert set(await work.files()) == {"vendor/node_modules/kept.js", "x"}
+
+
+async def test_what_a_command_names_in_such_a_folder_is_kept(work: Work) -> None:
+    work.put("node_modules/x/index.js", "old")
+    work.put("a.txt", "old")
+    await work.shell(1, "echo new > node_modules/x/index.js; echo new > a.txt")
+    assert set(await work.files()) == {"node_modules/x/index.js", "a.txt"}
+    await work.undo()
+    assert (work.read("node_modules/x/index.js"), work.read("a.txt")) == ("old", "old")
+
+
+async def test_links_and_other_things_are_not_followed(work: Work) -> None:
+    fill(work)
+    outside = work.put("../outside/secret.txt", "mine\n")
+    (work.folder / "link").symlink_to(outside)
+    (work.folder / "linked").symlink_to(outside.parent)
+    os.mkfifo(work.folder / "pipe")
+    with socket.socket(socket.AF_UNIX) as opened:
+        opened.bind(str(work.folder / "socket"))
+        code = "Path('link').write_text('x'); Path('linked/new').write_text('x'); Path('a.txt').unlink()"
+        await work.shell(1, script(work, f"{code}; os.symlink('c.txt', 'a.txt')"))
+    (file,) = (await work.changes()).files
+    assert file.name == "a.txt"
+    assert (await work.services.checkpoints.baselines.prepare(work.folder)).covered
+    assert "symbolic link" in (await work.undo()).conflicts[0].text
+
+
+async def reason(work: Work) -> str:
+    """Why not all that commands change in the workspace can be undone; empty if it can."""
+    coverage = await work.services.checkpoints.baselines.prepare(work.folder)
+    assert work.services.checkpoints.baselines.covers(work.folder) == coverage
+    assert coverage.covered == (not coverage.reason)
+    return coverage.reason
+
+
+async def test_a_folder_is_covered_after_a_first_look(work: Work) -> None:
+    fill(work)
+    assert work.services.checkpoints.baselines.covers(work.folder).reason == "its files have not been read yet"
+    assert await reason(work) == ""
+
+
+async def test_what_cannot_be_kept_is_said_and_leaves_the_rest_covered(work: Work) -> None:
+    fill(work)
+    large = work.put("large.bin", bytes(100_000_000))
+    assert await reason(work) == "large.bin is too large (100 MB)"
+    await work.shell(1, script(work, "Path('a.txt').write_text('changed')"))
+    await work.undo()
+    assert work.read("a.txt") == "one\n"
+    large.unlink()
+    await work.shell(2, script(work, "pass"))
+    assert await reason(work) == ""
+
+
+async def test_a_name_that_is_not_utf_8_is_said(work: Work) -> None:
+    fill(work)
+    work.put(os.fsdecode(b"\xff.txt"), "x")
+    assert (await reason(work)).endswith("is not UTF-8")
+    code = "os.rename(b'\\xff.txt', b'\\xfe.txt'); Path('a.txt').unlink()"
+    await work.shell(1, script(work, code))
+    assert set(await work.files()) == {"a.txt"}
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may read everything")
+async def test_a_file_that_may_not_be_read_is_said(work: Work) -> None:
+    work.put("a.txt", "one\n", mode=0)
+    assert await reason(work) == "a.txt cannot be read: Permission denied"
+
+
+async def test_a_folder_with_too_many_files_is_not_covered_and_named_files_are_kept(
+    work: Work, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(folder_walk, "MAX_COPIED_FILES", 3)
+    fill(work)
+    assert await reason(work) == "it holds more than 3 files that git does not have"
+    await work.shell(1, "echo named > a.txt")
+    await work.shell(2, script(work, "Path('c.txt').write_text('not named')"))
+    assert set(await work.files()) == {"a.txt"}
+
+
+async def test_a_folder_with_too_many_bytes_is_not_covered(work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folder_walk, "MAX_COPIED_BYTES", 3_000_000)
+    work.put("a", bytes(3_000_001))
+    assert await reason(work) == "it holds more than 3 MB that git does not have"
+
+
+async def test_a_folder_that_a_command_fills_is_not_covered_any_more(
+    work: Work, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(folder_walk, "MAX_COPIED_FILES", 10)
+    fill(work)
+    await work.shell(1, script(work, "for n in range(20): Path(f'{n}.txt').write_text('x')"))
+    assert len(await work.files()) == 20
+    assert await reason(work) == "it holds more than 10 files that git does not have"
+    await work.undo()
+    assert len(tree(work)) == 5
+
+
+async def test_files_that_git_has_do_not_count(work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folder_walk, "MAX_COPIED_FILES", 3)
+    fill(work)
+    git(work, "init", "-q")
+    git(work, "add", "-A")
+    assert await reason(work) == ""
+
+
+@pytest.mark.skipif(not MAX_EVENTS, reason="needs inotify")
+async def test_lost_events_lead_to_a_look_at_everything(work: Work) -> None:
+    fill(work)
+    code = f"for n in range({MAX_EVENTS}): Path('t').touch(); os.utime('t', (n, n))\nPath('t').unlink()"
+    await work.shell(1, script(work, f"{code}\nPath('c.txt').write_text('after the flood')"), timeout_secs=600)
+    assert set(await work.files()) == {"c.txt"}
+
+
+async def test_the_next_engine_records_what_a_command_changed_before_the_end(tmp_path: Path) -> None:
+    async with work_in(tmp_path) as work:
+        fill(work)
+        task = work.task
+        command = await at_step(work, 4).command_begins("call", "", work.folder)
+        assert command is not None
+        work.put("a.txt", "by the command\n")
+        work.put("new.txt", "by the command\n")
+        (work.folder / "c.txt").unlink()
+    async with work_in(tmp_path) as later:
+        work = replace(later, task=task)
+        files = await work.files()
+        assert {name: file.steps for name, file in files.items()} == dict.fromkeys(("a.txt", "c.txt", "new.txt"), (4,))
+        assert work.services.checkpoints.contents.running_commands() == {}
+        await work.undo()
+        assert set(tree(work)) == {"a.txt", "c.txt", "empty", "folder/deep/x.bin", "folder/inner.txt"}
+        assert (work.read("a.txt"), work.read("c.txt")) == ("one\n", "one and three\n")
+
+
+async def test_a_workspace_that_is_gone_and_made_again_is_looked_at_anew(work: Work) -> None:
+    fill(work)
+    await work.shell(1, script(work, "pass"))
+    work.folder.rename(work.folder.with_name("moved"))
+    work.folder.mkdir()
+    fill(work)
+    await work.shell(2, script(work, "pass"))
+    await work.shell(3, script(work, "Path('a.txt').write_text('changed')"))
+    await work.undo()
+    assert work.read("a.txt") == "one\n"
