@@ -72,10 +72,8 @@ def main() -> int:
         from errand.engine.tools.processes.watchdog_child import main as watchdog
 
         return watchdog(arguments[1:])
-    if arguments[:1] == ["sandbox-network"]:
-        from errand.engine.sandbox.network_child import main as network_child
-
-        return network_child(arguments[1:])
+    if arguments[:1] in (["sandbox-network"], ["sandbox-init"]):
+        return _in_sandbox(*arguments)
     if arguments[:1] == ["page-markdown"]:
         from errand.engine.tools.web.markdown_child import main as page_markdown
 
@@ -120,6 +118,17 @@ def _print_error(kind: type[BaseException], error: BaseException, trace: Traceba
     from errand.text.redaction import redact
 
     sys.stderr.write(printable(redact("".join(traceback.format_exception(kind, error, trace)))))
+
+
+def _in_sandbox(program: str, *arguments: str) -> int:
+    """Run one of the programs that begin in a sandbox."""
+    if program == "sandbox-init":
+        from errand.engine.sandbox.init_child import main as init_child
+
+        return init_child(arguments)
+    from errand.engine.sandbox.network_child import main as network_child
+
+    return network_child([*arguments])
 
 
 def _engine(arguments: list[str]) -> int:

@@ -1,11 +1,13 @@
 """The baseline: a bare loop on aiohttp that does only what a tool step needs.
 
-`python -m tests.benchmarks.floor URL TASKS [WORD …]` prints one JSON line: wall and CPU seconds for all of it. The
+`python -m tests.benchmarks.floor URL TASKS [WORD …]` prints one JSON line: wall and CPU seconds for all of it, also
+with its commands. The
 words are a program that runs each command, such as bubblewrap with its options.
 """
 
 import asyncio
 import json
+import resource
 import sys
 import time
 from collections.abc import Sequence
@@ -53,7 +55,9 @@ async def _run(url: str, tasks: int, box: Sequence[str]) -> None:
         started, cpu = time.perf_counter(), time.process_time()
         await asyncio.gather(*(_task(session, url, box) for _ in range(tasks)))
         wall, used = time.perf_counter() - started, time.process_time() - cpu
-    sys.stdout.write(json.dumps({"wall_s": wall, "cpu_s": used}) + "\n")
+    commands = resource.getrusage(resource.RUSAGE_CHILDREN)
+    tree = used + commands.ru_utime + commands.ru_stime
+    sys.stdout.write(json.dumps({"wall_s": wall, "cpu_s": used, "tree_cpu_s": tree}) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """A task whose commands run in the sandbox, in a home directory with keys."""
 
 import os
-from collections.abc import Generator
+from collections.abc import AsyncGenerator, Generator
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,7 +20,7 @@ _PATH = os.environ["PATH"]
 
 
 @pytest.fixture
-def sandboxed(tmp_path: Path) -> ToolContext:
+async def sandboxed(tmp_path: Path) -> AsyncGenerator[ToolContext]:
     """A task's context in a home directory with keys, and with the app's data beside its workspace."""
     context = make_tool_context(tmp_path / "data")
     home = tmp_path / "home"
@@ -32,14 +32,16 @@ def sandboxed(tmp_path: Path) -> ToolContext:
     profile = SandboxProfile(
         context.workspace, (home,), tmp_path / "data", context.output_dir, tmp_path / "data" / "cache"
     )
-    return replace(context, sandbox=CommandSandbox(profile))
+    sandbox = CommandSandbox(profile, stands=True)
+    yield replace(context, sandbox=sandbox)
+    await sandbox.close()
 
 
-@pytest.fixture(params=["bubblewrap", "landlock"])
+@pytest.fixture(params=["bubblewrap", "alone", "landlock"])
 def boxed(
     request: pytest.FixtureRequest, sandboxed: ToolContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Generator[ToolContext]:
-    """A task in each form; for Landlock bubblewrap is hidden from PATH."""
+    """A task in each form: a standing sandbox, one for each command, and Landlock, which gets bubblewrap hidden."""
     if request.param == "landlock":
         programs = tmp_path / "programs"
         programs.mkdir()
@@ -49,6 +51,8 @@ def boxed(
         monkeypatch.setenv("PATH", _PATH)
         yield sandboxed
         forget_sandbox()
+    elif request.param == "alone":
+        yield replace(sandboxed, sandbox=CommandSandbox(profile_of(sandboxed)))
     else:
         yield sandboxed
 

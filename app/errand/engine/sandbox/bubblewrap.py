@@ -5,10 +5,11 @@ Linux only. https://github.com/containers/bubblewrap
 
 import os
 import subprocess
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from errand.engine.sandbox import unix_sockets
 from errand.engine.sandbox.profile import SandboxProfile
@@ -65,23 +66,30 @@ def binds_descriptors(program: str) -> bool:
     return b"--ro-bind-fd" in help_output.stdout
 
 
-def bubblewrapped(
-    program: str,
-    arguments: list[str],
-    folder: Path,
-    profile: SandboxProfile,
-    pinned: list[PinnedPath],
-    environment: Mapping[str, str],
-    joining: Joining | None,
-    call_filter: int | None,
-    *,
-    by_descriptor: bool,
-) -> list[str]:
-    """Return the command line that runs `arguments` in `folder` within the profile. Call it in a thread.
+class Mount(NamedTuple):
+    """An option of bubblewrap that puts something at a path, with what it takes, and the pinned file if it is one."""
 
-    The `environment` may name sockets of services. The process needs the descriptors of `pinned` and that of the
-    `call_filter`, which bubblewrap closes. `by_descriptor`: mount these open files instead of what is at their paths.
-    Without `joining`, the process gets a network of its own.
+    path: Path
+    option: str
+    source: str | None = None
+    pinned: PinnedPath | None = None
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        return (self.option, *(() if self.source is None else (self.source,)), str(self.path))
+
+
+class View(NamedTuple):
+    """The mounts that a command sees, the outer first, and hidden folders that look empty."""
+
+    mounts: list[Mount]
+    sealed: tuple[Path, ...]
+
+
+def view_of(profile: SandboxProfile, pinned: Iterable[PinnedPath], environment: Mapping[str, str]) -> View:
+    """Return what a command sees within the profile. Reads the file system.
+
+    The `environment` may name sockets of services.
     """
     closed, unchanged, writable = profile.closed(), profile.unchanged(), profile.writable()
     hidden = tuple(dict.fromkeys((*profile.hidden(), *closed)))
@@ -92,32 +100,62 @@ def bubblewrapped(
     denied = (*unchanged, *closed)
     temporary = str(profile.temporary)
     mounts = [
-        (Path("/"), ["--ro-bind", "/"]),
-        (Path("/dev"), ["--dev"]),
-        (Path("/proc"), ["--proc"]),
-        *((path, ["--ro-bind", str(path)]) for path in _settings_of_the_machine()),
-        *((path, ["--ro-bind", "/dev/null"]) for path in (_KEYS,) if path.exists()),
-        (Path("/tmp"), ["--bind", temporary]),
-        (Path("/var/tmp"), ["--bind", temporary]),
-        *((path, ["--tmpfs"] if path in folders else ["--ro-bind", "/dev/null"]) for path in hidden),
-        *((path, ["--bind", str(path)]) for path in writable),
-        *((path, ["--ro-bind", str(path)]) for path in profile.readable()),
-        *((path, ["--symlink", target]) for path, target in profile.links().items()),
+        Mount(Path("/"), "--ro-bind", "/"),
+        Mount(Path("/dev"), "--dev"),
+        Mount(Path("/proc"), "--proc"),
+        *(Mount(path, "--ro-bind", str(path)) for path in _settings_of_the_machine()),
+        *(Mount(path, "--ro-bind", "/dev/null") for path in (_KEYS,) if path.exists()),
+        Mount(Path("/tmp"), "--bind", temporary),
+        Mount(Path("/var/tmp"), "--bind", temporary),
+        *(Mount(path, "--tmpfs") if path in folders else Mount(path, "--ro-bind", "/dev/null") for path in hidden),
+        *(Mount(path, "--bind", str(path)) for path in writable),
+        *(Mount(path, "--ro-bind", str(path)) for path in profile.readable()),
+        *(Mount(path, "--symlink", target) for path, target in profile.links().items()),
         *(
-            (file.path, _mount(file, by_descriptor))
+            Mount(file.path, "--bind" if file.is_writable else "--ro-bind", str(file.path), file)
             for file in pinned
             if _is_mountable(file.path, hidden, writable, denied)
         ),
-        *((path, ["--ro-bind", str(path)]) for path in unchanged),
+        *(Mount(path, "--ro-bind", str(path)) for path in unchanged),
     ]
     # A mount covers what was mounted below its path before.
-    mounts.sort(key=lambda mount: len(mount[0].parts))
-    options = [word for path, mount_options in mounts for word in (*mount_options, str(path))]
-    sealed = [word for path in folders for word in ("--remount-ro", str(path))]
+    mounts.sort(key=lambda mount: len(mount.path.parts))
+    return View(mounts, folders)
+
+
+def bubblewrapped(
+    program: str,
+    arguments: Sequence[str],
+    folder: Path,
+    view: View,
+    held: Mapping[Path, int],
+    joining: Joining | None,
+    call_filter: int | None,
+    own: Sequence[str] = (),
+    *,
+    by_descriptor: bool,
+) -> list[str]:
+    """Return the command line that runs `arguments` in `folder` with this view, and with its `own` options.
+
+    The process needs the descriptors of the pinned files, `held` by their paths, and that of the `call_filter`, which
+    bubblewrap closes. `by_descriptor`: mount these open files instead of what is at their paths. Without `joining`, the
+    process gets a network of its own.
+    """
+    options = [word for mount in view.mounts for word in _words(mount, held, by_descriptor)]
+    sealed = [word for path in view.sealed for word in ("--remount-ro", str(path))]
     prefix, network = ((), _OWN_NETWORK) if joining is None else (joining.prefix, joining.options)
     filtered = [] if call_filter is None else ["--seccomp", str(call_filter)]
     limits = [*_LIMITS, *network, *filtered]
-    return [*prefix, program, *options, *sealed, *limits, "--chdir", str(folder), "--", *arguments]
+    return [*prefix, program, *options, *sealed, *limits, *own, "--chdir", str(folder), "--", *arguments]
+
+
+def _words(mount: Mount, held: Mapping[Path, int], by_descriptor: bool) -> tuple[str, ...]:
+    if mount.pinned is None:
+        return mount.words
+    descriptor = held.get(mount.path)
+    if descriptor is None:
+        return ()
+    return (f"{mount.option}-fd", str(descriptor), str(mount.path)) if by_descriptor else mount.words
 
 
 @cache
@@ -148,8 +186,3 @@ def _is_mountable(path: Path, hidden: Iterable[Path], writable: Iterable[Path], 
     hides = [len(folder.parts) for folder in hidden if path.is_relative_to(folder)]
     opens = [len(folder.parts) for folder in writable if path.is_relative_to(folder)]
     return max(hides, default=0) < max(opens, default=1)
-
-
-def _mount(file: PinnedPath, by_descriptor: bool) -> list[str]:
-    kind = "--bind" if file.is_writable else "--ro-bind"
-    return [f"{kind}-fd", str(file.descriptor)] if by_descriptor else [kind, str(file.path)]

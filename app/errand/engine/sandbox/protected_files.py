@@ -191,11 +191,18 @@ def folders_to(path: Path, root: Path) -> list[Path]:
 
 @dataclass(frozen=True, slots=True)
 class PinnedPath:
-    """A path below a workspace whose file is held open, so that nobody can put another in its place."""
+    """A path below the writable folder `root` that a command must not move away, nor change if not `is_writable`."""
 
     path: Path
-    descriptor: int
+    root: Path
     is_writable: bool
+
+    def opened(self) -> int | None:
+        """Hold its file open, so that nobody can put another in its place; None if there is none, or a link.
+
+        Links are not followed: a command could make one, and the mount would show what is hidden.
+        """
+        return open_below(self.root, self.path)
 
 
 def pinned_of(root: Path, protected: ProtectedFiles) -> dict[Path, ProtectedFile]:
@@ -206,20 +213,16 @@ def pinned_of(root: Path, protected: ProtectedFiles) -> dict[Path, ProtectedFile
 
 
 def pin(root: Path, protected: ProtectedFiles) -> list[PinnedPath]:
-    """Open the protected files below `root`, and the folders above them, which must not be moved away. Close each.
+    """Return the protected files below `root`, and the folders above them, which must not be moved away.
 
-    The folders above a file below the top can be moved, with the file. Links are not followed: a command could make
-    one, and the mount would show what is hidden.
+    The folders above a file below the top can be moved, with the file.
     """
     writable_by_path: dict[Path, bool] = {}
     for path, file in pinned_of(root, protected).items():
         writable_by_path |= {above: True for above in folders_to(path, file.folder)}
         writable_by_path[path] = False
-    pinned: list[PinnedPath] = []
-    for path, is_writable in sorted(writable_by_path.items(), key=lambda item: len(item[0].parts)):
-        if (descriptor := open_below(root, path)) is not None:
-            pinned.append(PinnedPath(path, descriptor, is_writable))
-    return pinned
+    ordered = sorted(writable_by_path.items(), key=lambda item: len(item[0].parts))
+    return [PinnedPath(path, root, is_writable) for path, is_writable in ordered]
 
 
 def open_below(root: Path, path: Path) -> int | None:

@@ -140,7 +140,11 @@ class TaskRun:
 
     async def _end_processes(self) -> None:
         await self._processes.end()
-        if self._parts.sandbox is not None and (moved := await self._parts.sandbox.after(has_background=False)):
+        sandbox = self._parts.sandbox
+        if sandbox is None:
+            return
+        await sandbox.close()
+        if moved := await sandbox.after(has_background=False):
             _logger.warning("task %s left files that are not kept: %s", self.task.id, ", ".join(moved))
 
     def stop(self, by: str) -> None:

@@ -65,7 +65,8 @@ class SandboxFactory:
                 executions.connection_refused(host, port, reason)
             return reason
 
-        return CommandSandbox(profile, judge, self.sessions.get(task.conversation_id, Loopback, Loopback))
+        loopback = self.sessions.get(task.conversation_id, Loopback, Loopback)
+        return CommandSandbox(profile, judge, loopback, stands=True)
 
     def for_server(self, folder: Path, owner: str, environment: Mapping[str, str]) -> CommandSandbox | None:
         """Return the sandbox of an MCP server that works in `folder`: like that of commands with the network."""

@@ -21,6 +21,8 @@ from pathlib import Path
 _LOWEST, _MAX_LIMIT_BYTES = 400_000, 800_000
 
 _DATA = "ERRAND_DATA"
+# The number of no mark.
+_NO_CALL = 0
 
 _by_task: dict[str, list["ProcessMark"]] = {}
 _numbers: set[int] = set()
@@ -42,6 +44,11 @@ class ProcessMark:
     def variables(self) -> dict[str, str]:
         return {"ERRAND_TASK": self.task_id, "ERRAND_CALL": str(self.number), **_of_engine}
 
+    @property
+    def stamp(self) -> int:
+        """The limit of its processes, 0 if the system does not let them have it."""
+        return self.number if STAMPED else 0
+
 
 @dataclass(frozen=True, slots=True)
 class MarkedSession:
@@ -60,6 +67,11 @@ def name_data_directory(home: Path) -> str:
     """Mark what is started from now on with the data directory, which has one engine at a time; returns the mark."""
     _of_engine[_DATA] = hashlib.blake2b(os.fsencode(home.resolve()), digest_size=12).hexdigest()
     return f"{_DATA}={_of_engine[_DATA]}"
+
+
+def engine_variables() -> dict[str, str]:
+    """Return the variables of all processes of this engine, whichever their call."""
+    return {**_of_engine}
 
 
 def task_variable(task_id: str) -> str:
@@ -101,6 +113,17 @@ def note_process(mark: ProcessMark, pid: int, started: float) -> None:
     _seen[pid, started] = mark.number
 
 
+def release(mark: ProcessMark, holder: int, started: float) -> None:
+    """Record that no process has the mark any more, and that the one which holds its sandbox belongs to no call now."""
+    _drop_records({mark.number})
+    _seen[holder, started] = _NO_CALL
+
+
+def drop_process(pid: int, started: float) -> None:
+    """Remove what was recorded of a process that has ended."""
+    _seen.pop((pid, started), None)
+
+
 def recorded_calls(pid: int, started: float, session: int) -> set[int]:
     """Return the numbers of the calls that a process belongs to, according to the records."""
     its = _sessions.get(session)
@@ -127,14 +150,18 @@ def forget(marks: Collection[ProcessMark]) -> None:
     """
     numbers = _numbers & {mark.number for mark in marks}
     _numbers.difference_update(numbers)
-    for session in [session for session, its in list(_sessions.items()) if its.number in numbers]:
-        del _sessions[session]
-    for process in [process for process, number in list(_seen.items()) if number in numbers]:
-        del _seen[process]
+    _drop_records(numbers)
     for task_id in {mark.task_id for mark in marks}:
         left = [mark for mark in _by_task.pop(task_id, ()) if mark.number not in numbers]
         if left:
             _by_task[task_id] = left
+
+
+def _drop_records(numbers: Collection[int]) -> None:
+    for session in [session for session, its in list(_sessions.items()) if its.number in numbers]:
+        del _sessions[session]
+    for process in [process for process, number in list(_seen.items()) if number in numbers]:
+        del _seen[process]
 
 
 if sys.platform == "linux":

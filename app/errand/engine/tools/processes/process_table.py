@@ -14,6 +14,7 @@ from typing import Protocol
 import psutil
 
 from errand.engine.sandbox.bubblewrap import SANDBOX_PROCESS
+from errand.engine.sandbox.standing import init_program
 from errand.engine.tools.processes.marks import (
     ProcessMark,
     may_belong_to,
@@ -30,6 +31,8 @@ _NAME_LENGTH = 120
 # What is put around command lines.
 _REPORT = re.compile(r"\Atrap 'builtin pwd -P >&\d+' EXIT\n|\nexit \$\?\Z")
 _CALL = b"ERRAND_CALL"
+# The beginning of the first process in a standing sandbox.
+_INIT = init_program()
 # Of 1000 at most; the default is 0. When memory runs out, a command's processes are killed first.
 OOM_SCORE = b"500"
 _CHUNK = 64 * 1024
@@ -107,7 +110,7 @@ class ProcessTable(Protocol):
 
 
 def display_name(arguments: list[str]) -> str:
-    if arguments[0].rpartition("/")[2] == SANDBOX_PROCESS:
+    if arguments[0].rpartition("/")[2] == SANDBOX_PROCESS or tuple(arguments[: len(_INIT)]) == _INIT:
         return SANDBOX
     if arguments[1:3] == ["--noprofile", "--norc"]:  # our own shells
         arguments = ["bash", *(_REPORT.sub("", argument) for argument in arguments[3:])]

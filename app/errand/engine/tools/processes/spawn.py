@@ -2,19 +2,31 @@
 
 import asyncio
 import os
+import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Generator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
 
 from errand.engine.core import resources
-from errand.engine.sandbox.launch import Launch
+from errand.engine.sandbox.launch import InsideLaunch, Launch
 from errand.engine.sandbox.loopback import in_own_thread
+from errand.engine.sandbox.standing import PATIENCE_S, InnerCommand, StandingSandbox
 from errand.engine.tools.processes import watchdog
-from errand.engine.tools.processes.marks import ProcessMark, note_session, stamped
-from errand.engine.tools.processes.process_table import OOM_SCORE, adopted_children, has_proc
+from errand.engine.tools.processes.marks import (
+    ProcessMark,
+    drop_process,
+    engine_variables,
+    note_process,
+    note_session,
+    release,
+    stamped,
+)
+from errand.engine.tools.processes.process_table import OOM_SCORE, adopted_children, entry_of, has_proc
 
 CHUNK = 256 * 1024
 # Output of background processes after the end of their command is discarded at this interval.
@@ -101,13 +113,16 @@ def is_watched(pid: int) -> bool:
     return pid in _watched
 
 
-def may_have_leftovers(pid: int) -> bool:
+def may_have_leftovers(child: "Child") -> bool:
     """Return False if an ended command certainly left nothing behind: a cheap check before the full scan.
 
-    Remaining processes are in its process group or were adopted by the engine; always True without /proc.
+    A standing sandbox knows. Otherwise remaining processes are in its process group or were adopted by the engine;
+    always True without /proc.
     """
+    if child.sandbox is not None:
+        return not child.sandbox.is_empty
     try:
-        os.killpg(pid, 0)
+        os.killpg(child.pid, 0)
     except ProcessLookupError:
         return not has_proc() or any(map(_is_leftover, adopted_children()))
     except PermissionError:
@@ -121,12 +136,20 @@ def _is_leftover(child: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Child:
-    """A started command; `exit` resolves to its exit code, negative for a signal."""
+    """A started command; `exit` resolves to its exit code, negative for a signal.
+
+    In a standing `sandbox` the `pid` is that of the process which holds it.
+    """
 
     pid: int
     stdout: Pipe
     stderr: Pipe
     exit: asyncio.Future[int]
+    sandbox: StandingSandbox | None = None
+
+
+class CannotRunInside(Exception):
+    """The command does not fit into the standing sandbox, or that has just ended. Start it in one of its own."""
 
 
 def start(
@@ -148,8 +171,14 @@ def start(
         os.close(out_read)
         os.close(out_write)
         raise
+    inside = launch.inside
     try:
-        process = _started(launch, mark, stdin, out_write, err_write)
+        if inside is not None and inside.sandbox is not None:
+            sandbox, pid = inside.sandbox, inside.sandbox.pid
+            exit_code = _run_inside(sandbox, inside.command, launch.descriptors, mark, stdin, out_write, err_write)
+        else:
+            process = _started(launch, mark, stdin, out_write, err_write)
+            sandbox, pid, exit_code = None, process.pid, _watch(process)
     except BaseException:
         os.close(out_read)
         os.close(err_read)
@@ -157,7 +186,77 @@ def start(
     finally:
         os.close(out_write)
         os.close(err_write)
-    return Child(process.pid, Pipe(out_read, on_stdout), Pipe(err_read, on_stderr), _watch(process))
+    return Child(pid, Pipe(out_read, on_stdout), Pipe(err_read, on_stderr), exit_code, sandbox)
+
+
+def _run_inside(
+    sandbox: StandingSandbox,
+    command: InnerCommand,
+    descriptors: Sequence[int],
+    mark: ProcessMark,
+    stdin: int,
+    stdout: int,
+    stderr: int,
+) -> asyncio.Future[int]:
+    """Start a command in a standing sandbox, all of whose processes belong to the call until it is empty again."""
+    nothing = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC) if stdin == subprocess.DEVNULL else None
+    try:
+        numbers = {
+            0: stdin if nothing is None else nothing,
+            1: stdout,
+            2: stderr,
+            **{number: number for number in descriptors},
+        }
+        marked = replace(command, environment={**command.environment, **mark.variables})
+        exit_code = sandbox.run(marked, mark.stamp, numbers)
+    finally:
+        if nothing is not None:
+            os.close(nothing)
+    if exit_code is None:
+        raise CannotRunInside
+    watchdog.watch_mark(mark)
+    note_process(mark, sandbox.pid, sandbox.started)
+    sandbox.on_empty = partial(release, mark, sandbox.pid, sandbox.started)
+    return exit_code
+
+
+async def open_standing(launch: Launch, inside: InsideLaunch, connection: socket.socket) -> StandingSandbox | None:
+    """Start a standing sandbox, and wait until it takes commands; None if it cannot start. Closes the launch."""
+    sandbox = inside.sandboxes.add(inside.bounds, connection)
+    try:
+        process = _holder(launch, connection)
+        _watch(process).add_done_callback(sandbox.holder_exited)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(PATIENCE_S):
+                await asyncio.shield(sandbox.ready)
+        entry = entry_of(process.pid) if sandbox.is_ready else None
+    except BaseException:
+        sandbox.close()
+        raise
+    if entry is None:
+        sandbox.close()
+        process.kill()
+        return None
+    sandbox.pid, sandbox.started = entry.pid, entry.started
+    sandbox.ended.add_done_callback(lambda _: drop_process(entry.pid, entry.started))
+    return sandbox
+
+
+def _holder(launch: Launch, connection: socket.socket) -> "subprocess.Popen[bytes]":
+    """Start the process that holds a standing sandbox. It belongs to no call, and has no mark."""
+    with closing(launch), resources.lowered(connection.fileno()), _offered_to_the_oom_killer():
+        process = subprocess.Popen(
+            launch.arguments,
+            cwd=Path("/"),
+            env={**launch.environment, **engine_variables()},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            pass_fds=launch.descriptors,
+        )
+    _watched.add(process.pid)
+    return process
 
 
 def start_merged(

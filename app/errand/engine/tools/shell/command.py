@@ -3,6 +3,7 @@
 import asyncio
 import os
 import shutil
+import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +13,8 @@ from typing import Literal
 
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.errors import ConfigurationError, FolderNotAnswering
-from errand.engine.sandbox.launch import Launch, prepare_launch
+from errand.engine.sandbox.launch import InsideLaunch, Launch, prepare_launch
+from errand.engine.sandbox.standing import StandingSandbox
 from errand.engine.tools.base import Access
 from errand.engine.tools.context import ToolContext
 from errand.engine.tools.output_capture import OutputCapture
@@ -105,22 +107,16 @@ class ShellCommand:
     ) -> CommandResult:
         text = line if report is None else report.reported(line)
         own = [] if report is None else [report.descriptor]
-        try:
-            launch = await self._prepared([*self._argv] or [*shell(), text], working_dir)
-        except BaseException:
-            for descriptor in own:
-                os.close(descriptor)
-            raise
-        launch.descriptors.extend(own)
         mark = marks.new_mark(self._task_id)
-        started = time.monotonic()
         try:
-            child = self._start(launch, mark)
+            child = await self._started([*self._argv] or [*shell(), text], working_dir, own, mark)
         except BaseException:
             marks.forget((mark,))
             raise
         finally:
-            launch.close()
+            for descriptor in own:
+                os.close(descriptor)
+        started = time.monotonic()
         keys = _KeyWatch(mark)
         self._processes.limit.start()
         try:
@@ -136,7 +132,7 @@ class ShellCommand:
             self.stdout.close()
             self.stderr.close()
         # The mark stays until the end of the task: a scan may miss a process that forks at that moment.
-        running = termination.running((mark,)) if spawn.may_have_leftovers(child.pid) else ()
+        running = termination.running((mark,)) if spawn.may_have_leftovers(child) else ()
         running = termination.without_sandbox(running)
         if len(running) > self._processes.limit.max_processes:
             await self._processes.limit.look_now()
@@ -147,10 +143,50 @@ class ShellCommand:
         not_kept = await self._not_kept(bool(running))
         return CommandResult(end, code, seconds, ended, running, not_kept, waited=keys.found)
 
-    async def _prepared(self, arguments: list[str], working_dir: Path) -> Launch:
+    async def _started(
+        self, arguments: list[str], working_dir: Path, own: Sequence[int], mark: marks.ProcessMark
+    ) -> spawn.Child:
+        """Start it in a standing sandbox if one can take it, else in one of its own. `own` are inherited too."""
+        launch = await self._prepared(arguments, working_dir)
+        if launch.inside is not None:
+            child = await self._started_inside(launch, launch.inside, own, mark)
+            if child is not None:
+                return child
+            launch = await self._prepared(arguments, working_dir, alone=True)
+        return self._start(launch, mark, own)
+
+    async def _started_inside(
+        self, launch: Launch, inside: InsideLaunch, own: Sequence[int], mark: marks.ProcessMark
+    ) -> spawn.Child | None:
+        """Start it in the standing sandbox that is held for it, or in a new one."""
+        if inside.connection is not None:
+            sandbox = await self._opened(launch, inside, inside.connection)
+            launch = replace(launch, inside=replace(inside, connection=None, sandbox=sandbox))
+        else:
+            sandbox = inside.sandbox
+        if sandbox is None:
+            return None
+        try:
+            return self._start(launch, mark, own)
+        except spawn.CannotRunInside:
+            inside.sandboxes.give_back(sandbox)
+            return None
+        except BaseException:
+            inside.sandboxes.give_back(sandbox)
+            raise
+
+    async def _opened(self, launch: Launch, inside: InsideLaunch, connection: socket.socket) -> StandingSandbox | None:
+        try:
+            return await spawn.open_standing(launch, inside, connection)
+        except (OSError, ValueError):
+            return None  # what is wrong shows when the command starts alone
+
+    async def _prepared(self, arguments: list[str], working_dir: Path, *, alone: bool = False) -> Launch:
         """Return what to start, in the sandbox if there is one."""
         try:
-            return await prepare_launch(arguments, working_dir, self._environment, self._sandbox, network=self._network)
+            return await prepare_launch(
+                arguments, working_dir, self._environment, self._sandbox, network=self._network, alone=alone
+            )
         except (ConfigurationError, FolderNotAnswering, OSError) as error:
             raise ToolError(f"The command could not be started: {reason(error)}") from error
 
@@ -165,14 +201,18 @@ class ShellCommand:
         except FolderNotAnswering:
             return ()
 
-    def _start(self, launch: Launch, mark: marks.ProcessMark) -> spawn.Child:
+    def _start(self, launch: Launch, mark: marks.ProcessMark, own: Sequence[int]) -> spawn.Child:
+        """Start it, and close the launch."""
+        inherited = replace(launch, descriptors=[*launch.descriptors, *own])
         try:
-            return spawn.start(launch, mark, self._writer_to(self.stdout), self._writer_to(self.stderr))
+            return spawn.start(inherited, mark, self._writer_to(self.stdout), self._writer_to(self.stderr))
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else str(error)
             raise ToolError(
                 f"The command could not be started: {reason}. Working directory: {launch.folder}"
             ) from error
+        finally:
+            launch.close()
 
     def _writer_to(self, capture: OutputCapture) -> Callable[[bytes], None]:
         def take(data: bytes) -> None:
