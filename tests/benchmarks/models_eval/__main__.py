@@ -34,6 +34,7 @@ class Options(msgspec.Struct, frozen=True):
     key: str
     turns: int
     seconds: float
+    temperature: str
     again: bool
     scripted: bool
     weights: str
@@ -56,6 +57,7 @@ def read_options(arguments: list[str]) -> Options:
     parser.add_argument("--key", default="none", help="API key that is sent to the server")
     parser.add_argument("--turns", type=int, default=_MAX_TURNS, help="turns that each message may take")
     parser.add_argument("--seconds", type=float, default=_MAX_SECONDS, help="seconds that each task may take")
+    parser.add_argument("--temperature", default="0", help="that of the personality, '' for the default")
     parser.add_argument("--again", action="store_true", help="run tasks again that have a row")
     parser.add_argument("--scripted", action="store_true", help="check the harness with a model that solves all tasks")
     parser.add_argument(
@@ -75,7 +77,7 @@ async def evaluate(options: Options) -> int:
         return 0
     tasks = chosen_tasks(options.tasks)
     file = ResultsFile(options.results)
-    limits = Limits(options.turns, options.seconds)
+    limits = Limits(options.turns, options.seconds, options.temperature)
     _write(HEAD)
     rows: list[EvalRow] = []
     async with _model(options) as (model, begin):

@@ -23,10 +23,11 @@ _GRACE_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits of one task: turns of each message, and seconds of all."""
+    """The limits of one task: turns of each message, and seconds of all; and the temperature of its personality."""
 
     turns: int
     seconds: float
+    temperature: str = "0"
 
 
 class _NodeEvent(msgspec.Struct, frozen=True):
@@ -55,8 +56,7 @@ async def attempt(task: EvalTask, model: EvaluatedModel, limits: Limits, transcr
         # With bytecode, a program that was changed within a second, and not in its size, runs as it was before.
         errand.environment["PYTHONDONTWRITEBYTECODE"] = "1"
         try:
-            # Temperature 0 is a field of the personality.
-            await errand.run("personalities", "edit", "assistant", "--temperature", "0")
+            await errand.run("personalities", "edit", "assistant", "--temperature", limits.temperature)
             for fact in task.facts:
                 await errand.run("memory", "pin", fact)
             began = time.monotonic()
