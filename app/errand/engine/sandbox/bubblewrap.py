@@ -86,12 +86,14 @@ class View(NamedTuple):
     sealed: tuple[Path, ...]
 
 
-def view_of(profile: SandboxProfile, pinned: Iterable[PinnedPath], environment: Mapping[str, str]) -> View:
+def view_of(
+    profile: SandboxProfile, writable: Sequence[Path], pinned: Iterable[PinnedPath], environment: Mapping[str, str]
+) -> View:
     """Return what a command sees within the profile. Reads the file system.
 
-    The `environment` may name sockets of services.
+    `writable` are the folders that the profile opens now. The `environment` may name sockets of services.
     """
-    closed, unchanged, writable = profile.closed(), profile.unchanged(), profile.writable()
+    closed, unchanged = profile.closed(), profile.unchanged()
     hidden = tuple(dict.fromkeys((*profile.hidden(), *closed)))
     folders = tuple(path for path in hidden if path.is_dir())
     for path in unix_sockets.services((*writable, profile.output_dir), folders, profile.homes, environment):
@@ -181,8 +183,9 @@ def _is_open_to_root(path: Path) -> bool:
 
 def _is_mountable(path: Path, hidden: Iterable[Path], writable: Iterable[Path], denied: Iterable[Path]) -> bool:
     """Return False if the mount would show hidden files: the nearest of these folders is hidden, not writable."""
-    if any(map(path.is_relative_to, denied)):
+    around = {path, *path.parents}
+    if not around.isdisjoint(denied):
         return False
-    hides = [len(folder.parts) for folder in hidden if path.is_relative_to(folder)]
-    opens = [len(folder.parts) for folder in writable if path.is_relative_to(folder)]
+    hides = [len(folder.parts) for folder in around.intersection(hidden)]
+    opens = [len(folder.parts) for folder in around.intersection(writable)]
     return max(hides, default=0) < max(opens, default=1)

@@ -27,6 +27,7 @@ from errand.engine.sandbox.standing import (
     init_program,
 )
 from errand.engine.sandbox.workspace_guard import WorkspaceGuard
+from errand.system.regular_file import real_path
 
 # Commands of a standing sandbox cannot signal its first process, and it sees the message queues that they leave.
 _STANDS = ("--as-pid-1", "--mqueue", "/dev/mqueue")
@@ -137,8 +138,9 @@ class CommandSandbox:
             rules = landlock.ruleset(writable, profile.readable(), profile.hidden(), network=network)
             inside = profile.environment(environment, str(profile.temporary))
             return Launch(arguments, folder, inside, held=[rules], enter=partial(landlock.enter, rules))
-        pinned = [path for folder in profile.writable() for path in pin(folder, self._protected_in(folder))]
-        view, inside = view_of(profile, pinned, environment), profile.environment(environment, "/tmp")
+        opened = profile.writable()
+        pinned = [path for folder in opened for path in pin(folder, self._protected_in(folder))]
+        view, inside = view_of(profile, opened, pinned, environment), profile.environment(environment, "/tmp")
         joining = self.loopback.joining()
         if self.standing is None or joining is not None or not (may_stand or standing):
             return self._alone(sandbox, arguments, folder, view, inside, joining, network=network)
@@ -212,7 +214,7 @@ class CommandSandbox:
     def _protected_in(self, folder: Path) -> ProtectedFiles:
         if folder == self._guard.root:
             return self._guard.protected
-        return find_protected(folder, is_deep=folder != Path(os.path.realpath(self.profile.cache)))
+        return find_protected(folder, is_deep=folder != Path(real_path(self.profile.cache)))
 
     @property
     def is_needed_to_look(self) -> bool:

@@ -9,6 +9,7 @@ from pathlib import Path
 from errand.engine.core.file_names import SECRETS_AT_HOME, is_secret_name
 from errand.protocol.engine import SandboxMode
 from errand.system.paths import USER_SKILLS
+from errand.system.regular_file import real_path
 
 # Keys of the system, /run (sockets of services, their secrets), and boot files.
 _RUN = Path("/run")
@@ -127,7 +128,8 @@ class SandboxProfile:
     def unchanged(self) -> tuple[Path, ...]:
         """Return the paths that can only be read, although they are in a writable folder or contain one."""
         folders = [real for path in self.denied().unchanged if (real := _existing(Path(path))) is not None]
-        inside = [root for root in self.writable() if any(root.is_relative_to(folder) for folder in folders)]
+        roots = self.writable() if folders else ()
+        inside = [root for root in roots if any(root.is_relative_to(folder) for folder in folders)]
         return tuple(dict.fromkeys((*folders, *inside)))
 
     def readable(self) -> tuple[Path, ...]:
@@ -147,7 +149,8 @@ class SandboxProfile:
 
     def environment(self, environment: Mapping[str, str], temporary: str) -> dict[str, str]:
         """Return the variables of a sandboxed command; `temporary` is the task's own folder as the command sees it."""
-        caches = {name: str(self.cache / folder) for name, folder in _CACHES.items()}
+        cache = str(self.cache)
+        caches = {name: f"{cache}/{folder}" if folder else cache for name, folder in _CACHES.items()}
         return {**environment, **caches, "TMPDIR": temporary}
 
 
@@ -167,10 +170,8 @@ def _existing(path: str | Path) -> Path | None:
     """Return the real path, or None if there is nothing that we may see."""
     if not os.path.lexists(path):  # most do not exist: this is one system call, to resolve the path takes many
         return None
-    try:
-        return Path(os.path.realpath(path, strict=True))
-    except OSError:
-        return None
+    real = real_path(path)
+    return Path(real) if os.path.lexists(real) else None
 
 
 def _overlap(first: Path, second: Path) -> bool:
@@ -179,8 +180,9 @@ def _overlap(first: Path, second: Path) -> bool:
 
 def _outermost(paths: Iterable[Path]) -> list[Path]:
     """Return the paths that are not inside another one."""
-    outermost: list[str] = []
+    outermost, insides = list[str](), tuple[str, ...]()
     for path in sorted({*map(str, paths)}):
-        if not any(path.startswith(f"{outer.rstrip('/')}/") for outer in outermost):
+        if not path.startswith(insides):
             outermost.append(path)
+            insides = (*insides, f"{path.rstrip('/')}/")
     return list(map(Path, outermost))

@@ -186,7 +186,8 @@ def _note(path: Path, root: Path, protected: ProtectedFiles) -> None:
 
 def folders_to(path: Path, root: Path) -> list[Path]:
     """Return the folders between the root and the path, the outer first."""
-    return [above for above in reversed(path.parents) if above != root and above.is_relative_to(root)]
+    between = len(path.parts) - len(root.parts) - 1
+    return list(path.parents[:between])[::-1] if between > 0 and path.is_relative_to(root) else []
 
 
 @dataclass(frozen=True, slots=True)

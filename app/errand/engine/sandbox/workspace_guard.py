@@ -23,6 +23,7 @@ from errand.engine.sandbox.protected_files import (
     own_writes,
     pinned_of,
 )
+from errand.system.regular_file import real_path
 
 # Git's examples, which git does not run.
 _EXAMPLE = ".sample"
@@ -106,7 +107,7 @@ class WorkspaceGuard:
 
     @property
     def root(self) -> Path:
-        return Path(os.path.realpath(self.workspace))
+        return Path(real_path(self.workspace))
 
     def _exchanged(self, now: ProtectedFiles) -> list[Path]:
         """Return files whose folder was replaced by another of the same name: a mount moves along with its folder."""
@@ -123,15 +124,14 @@ class WorkspaceGuard:
 
         Files that came with a new repository into a new folder stay, as do files in a folder that was moved.
         """
+        unknown = [(path, file) for path, file in now.files.items() if path not in self.protected.files]
+        if not unknown:
+            return []
         before = {identity: folder for folder, identity in self.protected.folders.items()}
         repositories_before = {_repository_of(path, root) for path in self.protected.files}
         new, repositories, new_folders = dict[Path, None](), set[Path](), set[Path]()
-        for path, file in now.files.items():
-            if (
-                path in self.protected.files
-                or _is_of_a_worktree(path, root)
-                or self._was_moved(path, file, now, before)
-            ):
+        for path, file in unknown:
+            if _is_of_a_worktree(path, root) or self._was_moved(path, file, now, before):
                 continue
             repository, is_link = _repository_of(path, root), _leads_to_a_repository(path, root)
             is_repository = repository is not None and repository not in repositories_before
