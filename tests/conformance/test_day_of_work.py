@@ -14,6 +14,7 @@ from typing import Literal
 import msgspec
 import pytest
 
+from errand.engine.permissions.auto_mode import Confinement
 from errand.engine.permissions.offers import offers_for
 from errand.engine.permissions.policy import Decision, decide
 from errand.engine.permissions.programs import installed
@@ -22,10 +23,12 @@ from errand.engine.tools.code.tool import Code
 from errand.engine.tools.shell.tool import Shell
 from errand.protocol.asks import GrantedCall
 from errand.protocol.base import JsonObject
+from errand.protocol.tasks.groups import ApproveMode
 from tests.support.loop_parts import make_tool_context
 
 DAY = Path(__file__).with_name("day_of_work.json")
-MAX_ASKS = 12
+# By approval mode.
+MAX_ASKS: dict[ApproveMode, int] = {"ask": 12, "auto": 3}
 # Programs of the day that a machine may not have.
 PROGRAMS = ("rg", "jq", "tree", "node", "file", "column", "pip", "python", "python3", "git")
 
@@ -49,6 +52,7 @@ class Person:
 
     home: Path
     private: Path
+    mode: ApproveMode
     granted: dict[Path, frozenset[GrantedCall]] = field(default_factory=dict[Path, frozenset[GrantedCall]])
 
     def decide(self, access: Access, workspace: Path) -> Decision:
@@ -61,7 +65,8 @@ class Person:
         self.granted[workspace] = self.granted.get(workspace, frozenset()) | calls
 
     def _judge(self, workspace: Path, access: Access, granted: frozenset[GrantedCall]) -> Decision:
-        return decide(access, workspace, "ask", granted, self.private, self.home)
+        held = Confinement(is_sandboxed=True, has_own_tmp=True)
+        return decide(access, workspace, self.mode, granted, self.private, self.home, confinement=held)
 
 
 def make_workspaces(day: Day, home: Path) -> dict[str, Path]:
@@ -83,13 +88,16 @@ def make_workspaces(day: Day, home: Path) -> dict[str, Path]:
     return workspaces
 
 
-def test_a_day_of_work_asks_seldom_and_lets_nothing_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("mode", MAX_ASKS)
+def test_a_day_of_work_asks_seldom_and_lets_nothing_through(
+    mode: ApproveMode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     day = msgspec.json.decode(DAY.read_bytes(), type=Day)
     home = tmp_path.resolve()
     (home / ".ssh").mkdir(parents=True)
     _install(tmp_path / "bin", monkeypatch)
     workspaces = make_workspaces(day, home)
-    person, asks, wrong = Person(home, home / "errand-data"), list[str](), list[str]()
+    person, asks, wrong = Person(home, home / "errand-data", mode), list[str](), list[str]()
     for call in day.calls:
         workspace = workspaces[call.workspace]
         access = _access(call, workspace, tmp_path)
@@ -104,7 +112,7 @@ def test_a_day_of_work_asks_seldom_and_lets_nothing_through(tmp_path: Path, monk
             wrong.append(f"{call.effect}, but {decision.verdict}: {access.text!r}")
     table = "\n".join([f"{len(asks)} asks in {len(day.calls)} calls:", *asks, *wrong])
     assert len(day.calls) >= 300 and len(Counter(call.kind for call in day.calls)) == 5
-    assert not wrong and len(asks) <= MAX_ASKS, table
+    assert not wrong and len(asks) <= MAX_ASKS[mode], table
 
 
 def _access(call: Call, workspace: Path, folder: Path) -> Access:

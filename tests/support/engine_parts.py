@@ -130,7 +130,7 @@ class EngineParts:
             api_key=api_key,
             workspace=None if conversation_id else str(self.workspace),
             approve=approve,
-            attended=approve in (None, "ask", "edits") if attended is None else attended,
+            attended=approve in (None, "ask", "edits", "auto") if attended is None else attended,
             mode=mode,
             max_turns=max_turns,
             personality_id=personality_id,

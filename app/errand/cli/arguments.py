@@ -26,7 +26,8 @@ _PERIOD = re.compile(r"(\d{4})(?:-(\d{1,2})(?:-(\d{1,2}))?)?")
 _DAYS_AGO = {"today": 0, "yesterday": 1}
 
 APPROVE_HELP = marked(
-    "what happens where approval is needed: ask, edits (allow file changes here), plan (read only), never, all"
+    "what happens where approval is needed: ask, edits (allow file changes here), auto (and commands in the "
+    "sandbox), plan (read only), never, all"
 )
 FOLLOW_JSON_HELP = marked("print events as JSON lines, then a line with the result")
 ID_HELP = marked("the task: a unique part of its id, or of the id or title of its conversation")

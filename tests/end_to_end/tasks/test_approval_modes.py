@@ -79,7 +79,7 @@ async def test_the_mode_is_changed_within_a_conversation(errand: Errand, workspa
         PseudoTerminal(("chat", *MODEL, server.url), errand.folder, errand.environment) as screen,
     ):
         await screen.shows("Ctrl+D leaves", then="/approve everything\r")
-        await screen.shows("Usage: /approve ask, edits, plan, all, never", then="/approve plan\r")
+        await screen.shows("Usage: /approve ask, edits, auto, plan, all, never", then="/approve plan\r")
         await screen.shows("Plan: ", then="look around\r")
         await screen.shows("That is all.")
         await screen.shows("answered, no tool used", then="/approve edits\r")

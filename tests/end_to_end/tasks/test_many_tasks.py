@@ -36,7 +36,7 @@ async def test_tasks_of_several_terminals_run_at_once(errand: Errand) -> None:
 
 async def test_tasks_are_listed_and_their_words_are_found(errand: Errand) -> None:
     async with ModelServer(replies=[Reply(text="The harbour master is called Ingrid.")]) as server:
-        await errand.run("run", *MODEL, server.url, "who is the harbour master?")
+        await errand.run("run", *MODEL, server.url, "who is it?")
     tasks, results, as_json, nothing = await asyncio.gather(
         errand.run("tasks"),
         errand.run("search", "harbour ingrid"),
@@ -44,7 +44,7 @@ async def test_tasks_are_listed_and_their_words_are_found(errand: Errand) -> Non
         errand.run("search", 'no" OR such*'),
     )
     assert "completed" in tasks.out
-    assert "who is the harbour master?" in tasks.out
+    assert "who is it?" in tasks.out
     assert "Ingrid" in results.out
     assert not {"\u2068", "\u2069"} & set(results.out)
     assert [hit["role"] for hit in as_json.lines] == ["assistant"]

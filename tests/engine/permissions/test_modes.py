@@ -13,11 +13,19 @@ from errand.protocol.tasks.groups import ApproveMode
 
 Verdicts = dict[ApproveMode, Literal["allow", "ask", "deny"]]
 
-ALWAYS: Verdicts = {"ask": "allow", "edits": "allow", "plan": "allow", "never": "allow", "all": "allow"}
-ASKED: Verdicts = {"ask": "ask", "edits": "ask", "plan": "deny", "never": "deny", "all": "allow"}
-EDIT: Verdicts = {**ASKED, "edits": "allow"}
-NEVER: Verdicts = {"ask": "deny", "edits": "deny", "plan": "deny", "never": "deny", "all": "deny"}
-MODES: tuple[ApproveMode, ...] = ("ask", "edits", "plan", "never", "all")
+# Without a sandbox, `auto` asks like `edits`: test_auto_mode.py has what it does in one.
+ALWAYS: Verdicts = {
+    "ask": "allow",
+    "edits": "allow",
+    "auto": "allow",
+    "plan": "allow",
+    "never": "allow",
+    "all": "allow",
+}
+ASKED: Verdicts = {"ask": "ask", "edits": "ask", "auto": "ask", "plan": "deny", "never": "deny", "all": "allow"}
+EDIT: Verdicts = {**ASKED, "edits": "allow", "auto": "allow"}
+NEVER: Verdicts = {"ask": "deny", "edits": "deny", "auto": "deny", "plan": "deny", "never": "deny", "all": "deny"}
+MODES: tuple[ApproveMode, ...] = ("ask", "edits", "auto", "plan", "never", "all")
 
 COMMANDS: dict[str, Verdicts] = {
     "ls": ALWAYS,
@@ -170,7 +178,7 @@ def test_plan_mode_says_what_to_do_instead_and_keeps_the_reason_of_what_is_never
 
 
 def test_an_ask_names_the_modes_that_would_allow_it(tmp_path: Path) -> None:
-    assert judged(write(tmp_path / "project/a"), "ask", tmp_path).modes == ("edits", "all")
+    assert judged(write(tmp_path / "project/a"), "ask", tmp_path).modes == ("edits", "auto", "all")
     assert judged(write(tmp_path / "project/.env"), "edits", tmp_path).modes == ("all",)
     assert judged(command("rm notes", tmp_path), "edits", tmp_path).modes == ("all",)
 
@@ -178,7 +186,7 @@ def test_an_ask_names_the_modes_that_would_allow_it(tmp_path: Path) -> None:
 def test_a_command_too_large_to_be_checked_is_asked_about_with_a_person_alone(tmp_path: Path) -> None:
     huge = "echo " + "x " * 600_000
     verdicts = {mode: judged(command(huge, tmp_path), mode, tmp_path) for mode in MODES}
-    assert {mode for mode, decision in verdicts.items() if decision.verdict == "ask"} == {"ask", "edits"}
+    assert {mode for mode, decision in verdicts.items() if decision.verdict == "ask"} == {"ask", "edits", "auto"}
     assert all(decision.modes == () for decision in verdicts.values())
 
 

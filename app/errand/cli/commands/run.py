@@ -48,8 +48,9 @@ from errand.text.translation import tr
 _MAX_SCHEMA_BYTES = 1_000_000
 _NOBODY_TO_ASK = tr(
     "errand: nobody could be asked, so calls that need approval were denied. --approve "
-    "edits allows file changes in the workspace, --approve all allows everything, errand "
-    "grants allow COMMAND allows one command."
+    "edits allows file changes in the workspace, --approve auto also commands that the "
+    "sandbox holds, --approve all allows everything, errand grants allow COMMAND allows "
+    "one command."
 )
 
 
@@ -101,7 +102,7 @@ async def run(options: RunOptions, paths: Paths, output: CommandOutput) -> int:
         async def begin() -> Task:
             return (await connection.call(TASK_START, start)).task
 
-        advice = _NOBODY_TO_ASK if options.task.approve in (None, "ask", "edits") and not attended else ""
+        advice = _NOBODY_TO_ASK if options.task.approve in (None, "ask", "edits", "auto") and not attended else ""
         exit_code = await _follower(connection, output, options, advice).run_to_end(begin, is_new=True)
         if attended:
             await offer_embedding_model(connection, output)

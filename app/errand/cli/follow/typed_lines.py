@@ -41,8 +41,8 @@ _ORDERS = {"stop": TASK_STOP, "pause": TASK_PAUSE, "resume": TASK_RESUME}
 TASK_HELP = tr(
     "/pause        pause the task before its next step\n/resume       resume it, also "
     "after the engine was killed\n/approve MODE ask, edits (file changes in the "
-    "workspace), plan (read only), never, or all\n/as MODE      switch between task and "
-    "chat"
+    "workspace), auto (and\n              commands in the sandbox), plan (read only), "
+    "never, or all\n/as MODE      switch between task and chat"
 )
 ANSWER_HELP = tr("=TEXT         answer with this very text, even if it is a number or a /command")
 ATTACHED_HELP = tr(

@@ -164,7 +164,7 @@ def _with_workspace(conversation: JsonObject, paths: Paths) -> JsonObject:
 
 def _asking(record: JsonObject) -> JsonObject:
     """Return a task or conversation that is allowed nothing without a person."""
-    changed: JsonObject = {"approve": "ask"} if record.get("approve") in ("all", "edits") else {}
+    changed: JsonObject = {"approve": "ask"} if record.get("approve") in ("all", "edits", "auto") else {}
     return {**record, **changed, **({"network": "asked"} if record.get("network") == "on" else {})}
 
 

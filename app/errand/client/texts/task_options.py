@@ -21,6 +21,13 @@ APPROVAL_MODES: dict[ApproveMode, tuple[str, str]] = {
         tr("Accept edits"),
         tr("Edits files in the working folder without asking. Asks before running commands."),
     ),
+    "auto": (
+        tr("Auto in the sandbox"),
+        tr(
+            "Edits files and runs commands that stay in the sandbox without asking: they change only the working "
+            "folder and have no network. Asks about everything else."
+        ),
+    ),
     "plan": (tr("Plan"), tr("Read-only: the agent makes a plan and changes nothing.")),
     "all": (
         tr("Allow everything"),
@@ -29,6 +36,10 @@ APPROVAL_MODES: dict[ApproveMode, tuple[str, str]] = {
     "never": (tr("Deny everything"), tr("Denies everything that would need your approval.")),
 }
 
+_AUTO_WITHOUT_SANDBOX = (
+    tr("Auto, no sandbox"),
+    tr("There is no sandbox on this machine: asks before running commands, like Accept edits."),
+)
 _WITHOUT_SANDBOX = (
     tr("Allow everything, no sandbox"),
     tr("Never asks. Commands have full access to your files and the network."),
@@ -54,7 +65,9 @@ def approve_mode(word: str) -> ApproveMode | None:
 
 def approval_mode_text(mode: ApproveMode, *, has_sandbox: bool) -> tuple[str, str]:
     """Name and meaning of an approval mode. `has_sandbox`: commands run in a sandbox on this machine."""
-    return _WITHOUT_SANDBOX if mode == "all" and not has_sandbox else APPROVAL_MODES[mode]
+    if has_sandbox:
+        return APPROVAL_MODES[mode]
+    return {"all": _WITHOUT_SANDBOX, "auto": _AUTO_WITHOUT_SANDBOX}.get(mode, APPROVAL_MODES[mode])
 
 
 def is_bounded(sandbox: SandboxStatus) -> bool:

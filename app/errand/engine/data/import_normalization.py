@@ -169,7 +169,7 @@ def _normalized_conversation(bundle: Bundle) -> Conversation:
 
 def _harmless(mode: ApproveMode) -> ApproveMode:
     """Return a mode that allows nothing without a person."""
-    return "ask" if mode in ("all", "edits") else mode
+    return "ask" if mode in ("all", "edits", "auto") else mode
 
 
 def _normalized_agent(agent: Agent, task_ids: Set[str]) -> Agent:

@@ -7,7 +7,6 @@ stricter, and a line is allowed only if every command in it is.
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 from errand.engine.permissions import windows_shells
 from errand.engine.permissions.command_rules import (
@@ -23,6 +22,7 @@ from errand.engine.permissions.files.folder_layout import FolderLayout
 from errand.engine.permissions.files.paths import judge_operand, judge_path
 from errand.engine.permissions.hard_floor import floor_reason
 from errand.engine.permissions.programs.git import git_call
+from errand.engine.permissions.programs.moving import MOVES_FILES, READS_FILES, words_that_may_change
 from errand.engine.permissions.programs.options import MoreThanLooking, Program, UnknownFlag, Usage
 from errand.engine.permissions.programs.risky_flags import risky_flag
 from errand.engine.permissions.programs.table import PROGRAMS
@@ -39,12 +39,6 @@ _NULL = "/dev/null"
 _MAX_FOLDERS = 4
 # Words that patterns and loops may make of a line: each is looked up on the disk.
 _MAX_EXPANDED_WORDS = 1_000
-_MOVES_FILES = frozenset(
-    {"cp", "mv", "ln", "install", "rm", "rmdir", "touch", "tee", "dd", "chmod", "chown", "chgrp", "less", "more", "vi"}
-    | {"vim", "nano", "emacs", "zip", "truncate", "shred", "sed", "awk", "mkdir", "split", "rsync", "source", "."}
-)
-# Those of them that change no file which they name as an operand.
-_READS_FILES = frozenset(("source", ".", "less", "more", "awk"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,7 +296,7 @@ class _Judge:
         usage, problem = self._usage(words, folders)
         if usage is None and rule is None:
             yield problem
-            yield from self._words_against(words, folders, is_known=words[0] in _MOVES_FILES)
+            yield from self._words_against(words, folders, is_known=words[0] in MOVES_FILES)
             return
         if words[0] == "git" and (against := self._against_git(words, folders)):
             yield against
@@ -312,7 +306,7 @@ class _Judge:
             if problem.rule == "flag":
                 yield problem
             assert rule is not None
-            yield from self._words_against(words, folders, is_known=words[0] in _MOVES_FILES)
+            yield from self._words_against(words, folders, is_known=words[0] in MOVES_FILES)
             yield from self._changes_against(words, folders)
             yield _granted(rule)
             return
@@ -376,7 +370,7 @@ class _Judge:
 
     def _words_against(self, words: tuple[str, ...], folders: tuple[str, ...], *, is_known: bool) -> Iterator[Finding]:
         """Looks for paths among words of which nothing is known, the values of flags included."""
-        is_read = words[0] in _READS_FILES
+        is_read = words[0] in READS_FILES
         for word in words[2:] if self._runs_script(words) else words[1:]:
             value = word.partition("=")[2] if word.startswith("-") or "=" in word else word
             if word.startswith("-") and not value and word[:2] != "--" and ("/" in word or ".." in word or "~" in word):
@@ -392,7 +386,7 @@ class _Judge:
         """A grant does not cover changing files that configure tools or agents: as operands of what moves files, and
         as values of flags.
         """
-        for word in _may_be_changed(words):
+        for word in words_that_may_change(words):
             for folder in folders:
                 finding = judge_path("write", word, folder, self._layout, True)
                 if finding.verdict != "allow":
@@ -407,20 +401,6 @@ def _risky_flag(words: tuple[str, ...]) -> str | None:
     """Return a flag that a grant does not cover, of the program or of the one that it runs."""
     called = git_call(words[1:]).argv if words[0] == "git" else ()
     return risky_flag(words, *called[:1]) or risky_flag(inner_words(words))
-
-
-def _may_be_changed(words: tuple[str, ...]) -> Iterator[str]:
-    """Yield the words that may name a file which the command writes."""
-    if words[0] in _MOVES_FILES or words[:2] == ("git", "mv"):
-        yield from (word for word in words[1:] if not word.startswith("-"))
-    if words[0] == "git":
-        return  # its flags take revisions and texts
-    for before, word in pairwise(words):
-        flag, _, value = word.partition("=")
-        if flag.startswith("-") and value:
-            yield value
-        elif before.startswith("-") and not word.startswith("-"):
-            yield word
 
 
 def _joined(folders: tuple[str, ...], path: str) -> list[str]:

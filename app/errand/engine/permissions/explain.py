@@ -10,12 +10,13 @@ import msgspec
 
 from errand.engine.core.errors import ConfigurationError
 from errand.engine.core.settings import Settings
+from errand.engine.permissions.auto_mode import Confinement, confinement_of
 from errand.engine.permissions.cases import Answer, Case, answer
 from errand.engine.permissions.files.paths import unusable_path
 from errand.engine.permissions.grants import Grants, describe
 from errand.engine.permissions.policy import Decision, decide
 from errand.engine.permissions.shell.grammar import PlainCommand
-from errand.engine.sandbox.detection import status_of
+from errand.engine.sandbox.detection import is_sandboxed, status_of
 from errand.engine.tools.base import Access
 from errand.protocol.asks import Grant
 from errand.system.paths import Paths
@@ -47,9 +48,14 @@ def explanation(decision: Decision) -> str:
 def explain_command(line: str, folder: str, private: Path, out: TextIO) -> None:
     """Print the decision on a command line in a workspace, the rule that decided, and its parsed parts."""
     access = Access("run", line, reads=(Path(folder),), command=line, operation="run")
-    out.write(explanation(decide(access, Path(folder), "ask", frozenset(), private)) + "\n" + _WITHOUT_RULES)
+    decision = decide(access, Path(folder), "ask", frozenset(), private)
+    out.write(explanation(decision) + "\n" + _WITHOUT_RULES)
     with suppress(ConfigurationError):  # the settings file is broken: the engine says so
         mode = Settings(Paths(private).settings).values.command_sandbox
+        if decision.verdict == "ask":
+            held = confinement_of("asked") if is_sandboxed(mode) else Confinement()
+            auto = decide(access, Path(folder), "auto", frozenset(), private, confinement=held)
+            out.write(f"auto    {auto.verdict}: {printable(auto.reason)}\n")
         out.write(f"sandbox {printable(status_of(mode).text)}\n")
 
 

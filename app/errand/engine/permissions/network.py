@@ -43,14 +43,40 @@ _PROGRAMS = frozenset(
     | {"https", "xh", "aria2c", "yt-dlp", "huggingface-cli", "hf"}
 )
 _OF_GIT = frozenset(("clone", "fetch", "pull", "push", "ls-remote", "submodule", "lfs"))
+# What they do with what is there: of no use without the network only if something is missing.
+_LOCAL: dict[str, frozenset[str]] = {
+    "npm": frozenset(("test", "t", "run", "run-script", "start", "ls", "list", "version", "pkg")),
+    "pnpm": frozenset(("test", "t", "run", "start", "ls", "list", "build", "lint")),
+    "yarn": frozenset(("test", "run", "start", "build", "lint", "list")),
+    "bun": frozenset(("test", "run")),
+    "deno": frozenset(("test", "run", "task", "fmt", "lint", "check", "bench", "doc")),
+    "cargo": frozenset(
+        ("test", "t", "build", "b", "check", "c", "clippy", "fmt", "run", "r", "bench", "doc", "tree", "clean")
+    ),
+    "go": frozenset(
+        ("test", "build", "vet", "fmt", "run", "list", "doc", "env", "tool", "generate", "clean", "version")
+    ),
+    "uv": frozenset(("run", "tree", "version")),
+    "poetry": frozenset(("run", "show", "version", "check")),
+    "pdm": frozenset(("run", "list")),
+    "pip": frozenset(("list", "show", "freeze", "check")),
+    "pip3": frozenset(("list", "show", "freeze", "check")),
+    "bundle": frozenset(("exec", "list", "show")),
+    "composer": frozenset(("run-script", "run", "test", "show")),
+    "dotnet": frozenset(("test", "build", "run", "format")),
+    "gem": frozenset(("list", "build")),
+}
 _WRAPPERS = frozenset(["sudo", "env", "time", "timeout", "nice", "nohup", "command", "exec", "stdbuf"])
 _SHELLS, _MAX_DEPTH = frozenset(("bash", "sh", "dash", "zsh")), 3
 _PYTHON = re.compile(r"python[\d.]*")
 
 
-def needs_network(line: str, depth: int = 0) -> bool:
-    """Return True if the line runs a program that is of little use without the network."""
-    return depth < _MAX_DEPTH and any(_needs_network(command.argv, depth) for command in scan(line, {}))
+def needs_network(line: str, *, fetches: bool = False, depth: int = 0) -> bool:
+    """Return True if the line runs a program that is of little use without the network.
+
+    `fetches`: only if it fetches or sends something for certain; `npm test` and `cargo build` work with what is there.
+    """
+    return depth < _MAX_DEPTH and any(_needs_network(command.argv, fetches, depth) for command in scan(line, {}))
 
 
 def own_port(paths: Paths) -> int | None:
@@ -145,7 +171,7 @@ def _place_of(address: str) -> str:
     return "public" if is_public(address) else "the local network"
 
 
-def _needs_network(words: Sequence[str], depth: int) -> bool:
+def _needs_network(words: Sequence[str], fetches: bool, depth: int) -> bool:
     rest = list(words)
     # Options, durations and variables come before the command.
     while rest and (program_name(rest[0]) in _WRAPPERS or rest[0][:1] in "-0123456789" or "=" in rest[0]):
@@ -154,15 +180,19 @@ def _needs_network(words: Sequence[str], depth: int) -> bool:
         return False
     program = program_name(rest[0])
     if program == "git":
-        return _git_command(rest[1:]) in _OF_GIT
+        return _command_of(rest[1:]) in _OF_GIT
     if program in _SHELLS and "-c" in rest[:-1]:
-        return needs_network(rest[rest.index("-c") + 1], depth + 1)
+        return needs_network(rest[rest.index("-c") + 1], fetches=fetches, depth=depth + 1)
     if _PYTHON.fullmatch(program):
-        return rest[1:3] == ["-m", "pip"]
-    return program in _PROGRAMS
+        if rest[1:3] != ["-m", "pip"]:
+            return False
+        program, rest = "pip", rest[2:]
+    is_local = fetches and _command_of(rest[1:]) in _LOCAL.get(program, ())
+    return program in _PROGRAMS and not is_local
 
 
-def _git_command(words: list[str]) -> str:
+def _command_of(words: list[str]) -> str:
+    """Return the first word that is no flag, like `fetch` in `git -C folder fetch`."""
     rest = iter(words)
     for word in rest:
         if word in ("-C", "-c"):

@@ -7,12 +7,13 @@ command is a convenience, not a security boundary.
 import os
 import re
 import shutil
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import assert_never
 
+from errand.engine.permissions.auto_mode import Confinement, judge_code, judge_command_line
 from errand.engine.permissions.call_policy import grantable_call, is_of_call, judge_call
 from errand.engine.permissions.command_policy import CommandContext, CommandDecision, judge_command
 from errand.engine.permissions.command_rules import CommandRule, named_folder
@@ -37,6 +38,9 @@ _BUILTINS = frozenset(("cd", "command", "type", ":", "echo", "printf", "pwd", "t
 _ENTERED = re.compile(r"(?i)<(?:enter|return|ctrl-[cdjmu])>")
 _KEY = re.compile(r"<[\w-]+>")
 _NOT_SAFE = " in a folder that only you and the system can change"
+_UNCONFINED = Confinement()
+# Modes in which a person is asked.
+_ASKS = frozenset[ApproveMode](("ask", "edits", "auto"))
 _BROKEN = (ValueError, OSError, LookupError, RecursionError, MemoryError, AssertionError)
 
 
@@ -74,15 +78,16 @@ def decide(
     private: Path,
     home: Path | None = None,
     denied: frozenset[GrantedCall] = frozenset(),
+    confinement: Confinement = _UNCONFINED,
 ) -> Decision:
     """Decide on a call. `private` is the app's data folder, closed to tools except for a workspace in `workspaces`.
 
-    `granted` and `denied` are what the valid grants for this tool allow and deny. A call that cannot be judged is
-    asked about.
+    `granted` and `denied` are what the valid grants for this tool allow and deny; the mode `auto` also looks at
+    `confinement`. A call that cannot be judged is asked about.
     """
     try:
         layout = _layout(str(workspace), private, str(home or os.path.expanduser("~")), denied)
-        decision = _decide(access, _Terms(approve, granted, denied, layout, private))
+        decision = _decide(access, _Terms(approve, granted, denied, layout, private, confinement))
     except _BROKEN:
         decision = unchecked(approve, "it could not be checked because of an error")
     if access.must_read and access.has_effects and decision.verdict != "deny" and not decision.may_look:
@@ -95,7 +100,7 @@ def decide(
 
 def unchecked(approve: ApproveMode, why: str) -> Decision:
     """Return the decision for a call that could not be checked in bounded time: ask a person, else deny."""
-    if approve in ("ask", "edits"):
+    if approve in _ASKS:
         return Decision("ask", why, "high", rule="unchecked text")
     advice = f"{why}. Put it into a script file in small parts, and run that"
     return Decision("deny", advice, "high", rule="unchecked text")
@@ -110,6 +115,7 @@ class _Terms:
     denied: frozenset[GrantedCall]
     layout: FolderLayout
     private: Path
+    confinement: Confinement
 
 
 def _decide(access: Access, terms: _Terms) -> Decision:
@@ -127,14 +133,18 @@ def _decide(access: Access, terms: _Terms) -> Decision:
         finding, used = judge_call(access, terms.granted, terms.denied, terms.private)
         if finding.verdict == "allow":
             return Decision("allow", finding.reason, finding.risk, rule=finding.rule, used=used)
-        return _in_mode(finding, terms.approve, grantable_call(access))
+        return _in_mode(
+            finding, terms.approve, grantable_call(access), partial(judge_code, access, finding, terms.confinement)
+        )
     finding = judge_files(access, terms.layout)
     if finding.verdict == "ask" and finding.risk != "high":
         used = tuple(call for call in terms.granted if covers(call, access))
         if used:
             exact = exact_call(access, finding)
             return Decision("allow", "you allowed this before", finding.risk, exact, "grant", used=used)
-    return _in_mode(finding, terms.approve, exact_call(access, finding), is_edit=is_edit(access, finding))
+    if is_edit(access, finding):
+        return _of_edit(finding, terms.approve, exact_call(access, finding))
+    return _in_mode(finding, terms.approve, exact_call(access, finding))
 
 
 def _of_command(access: Access, line: str, terms: _Terms) -> Decision:
@@ -184,7 +194,7 @@ def _of_judged(access: Access, line: str, folder: str, decided: CommandDecision,
     exact = GrantedCall(operation=access.operation, command=line, working_dir=folder)
     used = tuple(rule for rule in terms.granted if _is_used(rule, line, folder, decided))
     if decided.only_looks:
-        looked = _looking(decided, exact, terms)
+        looked = _looking(decided, exact, terms, partial(_in_sandbox, line, folder, decided, terms))
         if looked.verdict != "ask" or not _is_covered(exact, decided, used):
             return looked
     can_be_granted = decided.can_be_granted and decided.finding.verdict != "deny"
@@ -192,14 +202,18 @@ def _of_judged(access: Access, line: str, folder: str, decided: CommandDecision,
     if decided.finding.verdict == "allow":
         allowing = next((finding for finding in decided.findings if finding.rule == "grant"), decided.finding)
         return Decision("allow", allowing.reason, decided.finding.risk, call, "grant", used=used)
-    return _in_mode(decided.finding, terms.approve, call)
+    return _in_mode(decided.finding, terms.approve, call, partial(_in_sandbox, line, folder, decided, terms))
+
+
+def _in_sandbox(line: str, folder: str, decided: CommandDecision, terms: _Terms) -> Finding:
+    return judge_command_line(line, folder, decided, terms.layout, terms.confinement)
 
 
 def _by_deny_rule(finding: Finding, approve: ApproveMode) -> Decision:
     """Ask about a call that a rule may deny; deny it where nobody is asked, also where all else is allowed."""
     if finding.verdict == "deny":
         return Decision("deny", finding.reason, finding.risk, rule=finding.rule)
-    if approve in ("ask", "edits"):
+    if approve in _ASKS:
         return Decision("ask", finding.reason, finding.risk, rule=finding.rule)
     return Decision("deny", finding.reason, finding.risk, rule=finding.rule)
 
@@ -239,7 +253,7 @@ def _named_denied(line: str, folder: str, decided: CommandDecision, terms: _Term
     return deny("your deny rule", f"you denied what is in {named}") if named else None
 
 
-def _looking(decided: CommandDecision, call: GrantedCall, terms: _Terms) -> Decision:
+def _looking(decided: CommandDecision, call: GrantedCall, terms: _Terms, in_sandbox: Callable[[], Finding]) -> Decision:
     """Allows the command with programs of the system and of trusted folders; those of other folders are asked about."""
     programs = [command.argv[0] for command in decided.commands if command.argv]
     path = os.environ.get("PATH", "")
@@ -248,7 +262,7 @@ def _looking(decided: CommandDecision, call: GrantedCall, terms: _Terms) -> Deci
     if missing is not None:
         is_there = shutil.which(missing, path=path) is not None
         reason = f"`{missing}` is not installed{_NOT_SAFE if is_there else ''}"
-        return _in_mode(ask("program", reason), terms.approve, call)
+        return _in_mode(ask("program", reason), terms.approve, call, in_sandbox)
     argv: tuple[str, ...] = ()
     if decided.argv and programs[0] not in _BUILTINS:
         argv = (programs_paths[programs[0]] or programs[0], *decided.argv[1:])
@@ -273,7 +287,13 @@ def _rules(terms: _Terms, folder: str) -> Iterable[CommandRule]:
             yield CommandRule("deny", call.prefix)
 
 
-def _in_mode(finding: Finding, approve: ApproveMode, call: GrantedCall | None, *, is_edit: bool = False) -> Decision:
+def _in_mode(
+    finding: Finding,
+    approve: ApproveMode,
+    call: GrantedCall | None,
+    in_sandbox: Callable[[], Finding] | None = None,
+) -> Decision:
+    """Decide in a mode. `in_sandbox` returns the finding of the mode `auto`, where it may differ."""
     reason, risk = finding.reason, finding.risk
     if finding.verdict != "ask":
         return Decision(finding.verdict, reason, risk, call if finding.verdict == "allow" else None, finding.rule)
@@ -284,13 +304,24 @@ def _in_mode(finding: Finding, approve: ApproveMode, call: GrantedCall | None, *
             return Decision("deny", f"{reason}, and nobody is there to ask", risk, call, finding.rule)
         case "plan":
             return Decision("deny", f"{PLAN_MODE} ({reason})", risk, rule="mode")
-        case "edits" if is_edit:
-            return Decision("allow", "edits of files in the workspace are allowed in this mode", risk, call, "mode")
-        case "edits" | "ask":
-            modes: tuple[ApproveMode, ...] = ("edits", "all") if is_edit else ("all",)
-            return Decision("ask", reason, risk, call, finding.rule, modes=modes)
+        case "ask" | "edits" | "auto":
+            held = finding if in_sandbox is None else in_sandbox()
+            if approve == "auto":
+                finding = held
+            if finding.verdict == "allow":
+                return Decision("allow", finding.reason, risk, call, finding.rule)
+            modes: tuple[ApproveMode, ...] = ("auto", "all") if held.verdict == "allow" else ("all",)
+            return Decision("ask", finding.reason, finding.risk, call, finding.rule, modes=modes)
         case _:
             assert_never(approve)
+
+
+def _of_edit(finding: Finding, approve: ApproveMode, call: GrantedCall | None) -> Decision:
+    """Decide on a change of an ordinary file in the workspace."""
+    if approve in ("edits", "auto"):
+        return Decision("allow", "edits of files in the workspace are allowed in this mode", finding.risk, call, "mode")
+    decision = _in_mode(finding, approve, call)
+    return replace(decision, modes=("edits", "auto", "all")) if decision.verdict == "ask" else decision
 
 
 def _layout(workspace: str, private: Path, home: str, denied: Iterable[GrantedCall]) -> FolderLayout:

@@ -23,6 +23,7 @@ RuleName = Literal[
     "read-only command",
     "path",
     "address",
+    "network",
     "tool",
     "mode",
     "reading tool",

@@ -34,8 +34,9 @@ DecidedMode = Literal["task", "chat"]
 # `asked`: commands that a person allowed and that need it have the network; `on`: all commands.
 NetworkMode = Literal["off", "asked", "on"]
 # What happens where approval is needed. `ask`: a person is asked; `edits`: changes of files in the workspace run, the
-# rest is asked; `plan`: only reading, the rest is denied; `never`: the rest is denied; `all`: nothing is asked.
-ApproveMode = Literal["ask", "edits", "plan", "never", "all"]
+# rest is asked; `auto`: so does what the sandbox holds, needs no network and can be undone; `plan`: only reading, the
+# rest is denied; `never`: the rest is denied; `all`: nothing is asked.
+ApproveMode = Literal["ask", "edits", "auto", "plan", "never", "all"]
 
 QueuedKind = Literal["steer", "follow_up"]
 TodoStatus = Literal["pending", "in_progress", "done"]

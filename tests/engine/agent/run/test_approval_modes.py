@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from errand.engine.permissions.policy import PLAN_MODE
+from errand.engine.sandbox.detection import is_sandboxed
 from errand.protocol.asks import Ask, AskAnswerParams
 from errand.protocol.tasks.groups import ApproveMode
 from errand.protocol.tasks.methods import TaskRetryParams
@@ -15,6 +16,7 @@ from errand.system.paths import Paths
 from tests.support.engine_parts import EngineParts, crash, engine_parts
 from tests.support.model_replies import DONE, results, shell
 from tests.support.model_server import Call, ModelServer, Reply
+from tests.support.sandboxes import set_sandbox
 
 MODES: tuple[ApproveMode, ...] = ("edits", "plan", "plan", "edits", "edits")
 QUESTION = Reply(calls=(Call("ask_user", {"question": "Which colour?"}),))
@@ -53,6 +55,45 @@ async def test_edits_lets_a_change_through_and_asks_about_a_command(tmp_path: Pa
         await engine.services.asks.answer(AskAnswerParams(ask_id=ask.id, allow=False), "me")
         await engine.watcher.end(task.id)
         assert (engine.workspace / "made").exists()
+
+
+@pytest.mark.skipif(not is_sandboxed("auto"), reason="there is no sandbox")
+async def test_auto_runs_what_the_sandbox_holds_and_asks_about_the_rest(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    line = f"echo hello > made; (echo x > {elsewhere}) 2> /dev/null; cat made"
+    turns = [shell(f'sh -c "$(printf %s "{line}")"'), shell("rm -rf .git"), DONE]
+    async with engine_parts(tmp_path, ModelServer(turns=turns)) as engine:
+        (engine.workspace / ".git").mkdir()
+        task = await engine.start(approve="auto")
+        ask = await engine.watcher.ask(task.id)
+        assert ask.approval is not None and ask.approval.command == "rm -rf .git"
+        await engine.services.asks.answer(AskAnswerParams(ask_id=ask.id, allow=False), "me")
+        await engine.watcher.end(task.id)
+        assert texts(engine)[0].startswith("hello")
+        assert (engine.workspace / "made").exists() and (engine.workspace / ".git").exists()
+        assert not elsewhere.exists(), "whatever its words hide, the sandbox holds it"
+
+
+@pytest.mark.skipif(not is_sandboxed("auto"), reason="there is no sandbox")
+async def test_a_change_to_auto_lets_what_waits_run(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(turns=[shell("touch made"), DONE])) as engine:
+        task = await engine.start(approve="ask")
+        ask = await engine.watcher.ask(task.id)
+        await change(engine, task, "auto")
+        await engine.watcher.end(task.id)
+        assert (await stored(engine, ask)).settled_by == "mode"
+        assert (engine.workspace / "made").exists()
+
+
+async def test_auto_without_a_sandbox_asks(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(turns=[write("made"), shell("rm made"), DONE])) as engine:
+        set_sandbox(engine.services.settings, is_on=False)
+        task = await engine.start(approve="auto")
+        ask = await engine.watcher.ask(task.id)
+        assert ask.approval is not None and ask.approval.command == "rm made"
+        await engine.services.asks.answer(AskAnswerParams(ask_id=ask.id, allow=True), "me")
+        await engine.watcher.end(task.id)
+        assert not (engine.workspace / "made").exists()
 
 
 async def test_a_mode_that_is_taken_back_at_once_lets_nothing_run(tmp_path: Path) -> None:

@@ -10,10 +10,11 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QPushButton
 from pytestqt.qtbot import QtBot
 
+from errand.engine.sandbox.detection import is_sandboxed
 from errand.protocol.tasks.groups import ApproveMode
 from errand.window.stores.task_options import TaskOptions
 from errand.window.theme.theme import Theme
-from errand.window.views.composer.approval_mode import ApprovalModeDialog, ApprovalModeView, next_mode
+from errand.window.views.composer.approval_mode import ApprovalModeDialog, ApprovalModeView, choices, next_mode
 from tests.support.model_replies import DONE, shell
 from tests.support.window import ViewFixture, press, until, view_fixture
 
@@ -102,8 +103,20 @@ def test_with_a_sandbox_the_label_promises_it(view: ApprovalModeView) -> None:
 
 
 def test_cycling_never_reaches_a_mode_that_allows_everything() -> None:
-    modes: tuple[ApproveMode, ...] = ("ask", "edits", "plan", "never", "all")
-    assert [next_mode(mode) for mode in modes] == ["edits", "plan", "ask", "ask", "ask"]
+    modes: tuple[ApproveMode, ...] = ("ask", "edits", "auto", "plan", "never", "all")
+    bounded = [next_mode(mode, has_sandbox=True) for mode in modes]
+    assert bounded == ["edits", "auto", "plan", "ask", "ask", "ask"]
+    assert [next_mode(mode, has_sandbox=False) for mode in modes] == ["edits", "plan", "ask", "ask", "ask", "ask"]
+
+
+def test_the_mode_of_the_sandbox_is_offered_where_there_is_one(view: ApprovalModeView) -> None:
+    view.show_mode("edits", has_sandbox=True)
+    press(panel(view), "Auto in the sandbox")
+    view.show_mode("auto", has_sandbox=True)
+    assert shown(view) == ("Approval mode: Auto in the sandbox", "")
+    view.show_mode("auto", has_sandbox=False)
+    assert shown(view) == ("Approval mode: Auto, no sandbox", "")
+    assert "Auto, no sandbox" not in [button.accessibleName() for button in panel(view).findChildren(QPushButton)]
 
 
 def test_an_existing_conversation_keeps_its_own_mode() -> None:
@@ -113,7 +126,8 @@ def test_an_existing_conversation_keeps_its_own_mode() -> None:
 
 async def test_shift_tab_while_writing_changes_the_mode_of_the_running_task(fixture: ViewFixture) -> None:
     fixture.view.composer.field.setFocus()
-    for mode in ("ask", "edits", "plan", "ask"):
+    modes = choices(has_sandbox=is_sandboxed("auto"))
+    for mode in (*modes[:-1], "ask"):
         cycle(fixture)
         await becomes(fixture, mode)
 

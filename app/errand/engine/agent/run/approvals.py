@@ -17,6 +17,7 @@ from errand.engine.core.errors import FolderNotAnswering
 from errand.engine.core.ids import new_id
 from errand.engine.core.messages import AssistantMessage, ToolCall
 from errand.engine.core.workspace_threads import in_workspace
+from errand.engine.permissions.auto_mode import Confinement, confinement_of
 from errand.engine.permissions.call_rules import bound_call, holds_for_every_tool
 from errand.engine.permissions.explain import explanation
 from errand.engine.permissions.grants import Grants, describe
@@ -26,7 +27,7 @@ from errand.engine.permissions.policy import Decision, decide, unchecked
 from errand.engine.tools.base import Access, CommandNetwork
 from errand.protocol.asks import Approval, Ask, AskAnswerParams, Grant, GrantedCall, GrantOffer
 from errand.protocol.events import GrantUpdate
-from errand.protocol.tasks.groups import ApproveMode
+from errand.protocol.tasks.groups import ApproveMode, NetworkMode
 
 DENIED = "The person denied this call. Do not try the same again; find another way or say what you could not do."
 _NOT_ASKED = (
@@ -56,7 +57,8 @@ class Approvals(Feature):
         self._state = context.state
         # What was asked for stays as it is while the task runs.
         request = context.state.task.request
-        self._workspace, self._network_mode = request.workspace, request.network
+        self._workspace = request.workspace
+        self._network_mode: NetworkMode = request.network
         self._tools = tools
         self._grants = grants
         self._private = private
@@ -168,9 +170,14 @@ class Approvals(Feature):
         workspace = Path(self._workspace)
 
         def judge(access: Access, granted: frozenset[GrantedCall]) -> Decision:
-            return decide(access, workspace, mode, granted, self._private, denied=denied)
+            confinement = self._confinement()
+            return decide(access, workspace, mode, granted, self._private, denied=denied, confinement=confinement)
 
         return judge
+
+    def _confinement(self) -> Confinement:
+        """Return what holds the commands of this task now. Reads the file system: it is called in a thread."""
+        return confinement_of(self._network_mode) if self._has_sandbox else Confinement()
 
     async def _offers(self, tool: str, access: Access, decision: Decision) -> tuple[GrantOffer, ...]:
         workspace, (mode, _, denied) = self._workspace, self._terms(tool)

@@ -43,7 +43,7 @@ class ApprovalModes:
 
         It holds at once; returns when it is stored. `attended`: a person chose it, who can be asked.
         """
-        attended = attended and mode in ("ask", "edits")
+        attended = attended and mode in ("ask", "edits", "auto")
         self._changed[conversation_id] = mode
         for run in self._running(conversation_id):
             run.set_approve(mode, attended=attended)

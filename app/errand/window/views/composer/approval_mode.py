@@ -18,20 +18,26 @@ from errand.window.widgets.labels import TextLabel
 _ICONS: dict[ApproveMode, str] = {
     "ask": "shield-question-mark",
     "edits": "file-pen",
+    "auto": "shield-check",
     "plan": "list",
     "all": "shield-alert",
     "never": "circle-x",
 }
 # `never` is for tasks without a person.
-CHOICES: tuple[ApproveMode, ...] = ("ask", "edits", "plan", "all")
+_CHOICES: tuple[ApproveMode, ...] = ("ask", "edits", "auto", "plan", "all")
 _TONES: dict[ApproveMode, Tone] = {"all": "waiting", "plan": "link"}
 _LEAVE_PLAN = tr("Exit plan mode")
-_NEXT: dict[ApproveMode, ApproveMode] = {"ask": "edits", "edits": "plan"}
 
 
-def next_mode(mode: ApproveMode) -> ApproveMode:
+def choices(*, has_sandbox: bool) -> tuple[ApproveMode, ...]:
+    """Return the modes that a person can choose; without a sandbox, `auto` would be `edits` by another name."""
+    return tuple(mode for mode in _CHOICES if has_sandbox or mode != "auto")
+
+
+def next_mode(mode: ApproveMode, *, has_sandbox: bool) -> ApproveMode:
     """Return the mode after this one when a person cycles: never one that allows everything."""
-    return _NEXT.get(mode, "ask")
+    modes = choices(has_sandbox=has_sandbox)[:-1]
+    return modes[(modes.index(mode) + 1) % len(modes)] if mode in modes else "ask"
 
 
 class ApprovalModeView(QWidget):
@@ -78,8 +84,8 @@ class ApprovalModeView(QWidget):
         dialog.open_above(self.mode_button)
 
     def cycle(self) -> None:
-        """Choose the next approval mode: ask, accept edits, plan. From plan mode this leaves it."""
-        self.chosen.emit(next_mode(self._mode))
+        """Choose the next approval mode: ask, accept edits, auto, plan. From plan mode this leaves it."""
+        self.chosen.emit(next_mode(self._mode, has_sandbox=self._has_sandbox))
 
 
 class ApprovalModeDialog(FramelessDialog):
@@ -95,13 +101,15 @@ class ApprovalModeDialog(FramelessDialog):
         self._theme = theme
         self._mode = mode
         self._has_sandbox = has_sandbox
-        self._buttons: dict[ApproveMode, QPushButton] = {choice: self._button(choice) for choice in CHOICES}
+        self._buttons: dict[ApproveMode, QPushButton] = {
+            choice: self._button(choice) for choice in choices(has_sandbox=has_sandbox)
+        }
         self._confirm = _Confirmation(theme, ALL_WARNINGS[has_sandbox])
         self._confirm.answered.connect(self._on_confirmed)
         space = theme.tokens.space_wide
         hint = TextLabel(
             theme,
-            tr("Press Shift+Tab in the message field to switch between the first three."),
+            tr("Press Shift+Tab in the message field to switch between all but the last."),
             size=theme.tokens.size_small,
             tone="muted",
             wrap=True,
@@ -125,7 +133,7 @@ class ApprovalModeDialog(FramelessDialog):
         move_on_screen(self, window.mapToGlobal(corner))
         self.show()
         self._fit(self.y())
-        self._buttons[self._mode if self._mode in CHOICES else "ask"].setFocus()
+        self._buttons[self._mode if self._mode in self._buttons else "ask"].setFocus()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         steps: dict[int, int] = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}
@@ -134,7 +142,8 @@ class ApprovalModeDialog(FramelessDialog):
         if step is None or focused is None:
             super().keyPressEvent(event)
             return
-        list(self._buttons.values())[(focused + step) % len(CHOICES)].setFocus(Qt.FocusReason.TabFocusReason)
+        buttons = list(self._buttons.values())
+        buttons[(focused + step) % len(buttons)].setFocus(Qt.FocusReason.TabFocusReason)
 
     def _button(self, mode: ApproveMode) -> QPushButton:
         name, about = approval_mode_text(mode, has_sandbox=self._has_sandbox)

@@ -59,7 +59,10 @@ _ENDINGS = _PICTURES | frozenset(_OTHER_ENDINGS.split())
 _LIBRARIES = frozenset(_LIBRARY_NAMES.split())
 _PROGRAMS = frozenset(_PROGRAM_NAMES.split())
 _SHELLS = frozenset({"bash", "sh"})
-_ADDRESS = re.compile(r"\w+://\S+|\S+@\S+|\b(?:www\.|localhost[:/])\S+|\b[\w.-]{1,200}\.(?:com|org|net|io|dev)/\S+")
+# Each part begins where a word does, so that a long word is read once.
+_ADDRESS = re.compile(
+    r"(?<!\w)\w+://\S+|(?<!\S)\S+?@\S+|\b(?:www\.|localhost[:/])\S+|\b[\w.-]{1,200}\.(?:com|org|net|io|dev)/\S+"
+)
 # Not before a parenthesis: that is a function of a module.
 _FILE = re.compile(r"(?<![\w.@-])/?(?:[\w.~-]{1,255}/){0,40}([\w-][\w.-]{0,200}\.([A-Za-z][A-Za-z0-9]{0,7}))(?![\w/(])")
 # Such as "i.e", "d.h" and "D.C".
