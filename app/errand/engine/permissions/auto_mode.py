@@ -51,11 +51,11 @@ class Confinement:
     undo_gap: str = ""
 
 
-def confinement_of(network: NetworkMode) -> Confinement:
-    """Return what holds a task with this network that uses the sandbox. Reads the file system the first time."""
+def confinement_of(network: NetworkMode, undo_gap: str = "") -> Confinement:
+    """Return what holds a task with this network that uses the sandbox. Starts a process the first time."""
     sandbox = find_sandbox()
     holds = sandbox.form != "none" and sandbox.has_network_limits
-    return Confinement(holds, sandbox.form == "bubblewrap", network)
+    return Confinement(holds, sandbox.form == "bubblewrap", network, undo_gap)
 
 
 def judge_code(access: Access, finding: Finding, confinement: Confinement) -> Finding:

@@ -85,6 +85,21 @@ async def test_a_change_to_auto_lets_what_waits_run(tmp_path: Path) -> None:
         assert (engine.workspace / "made").exists()
 
 
+@pytest.mark.skipif(not is_sandboxed("auto"), reason="there is no sandbox")
+async def test_auto_asks_about_what_overwrites_where_not_all_can_be_undone(tmp_path: Path) -> None:
+    turns = [shell("touch made"), shell("rm large"), DONE]
+    async with engine_parts(tmp_path, ModelServer(turns=turns)) as engine:
+        with (engine.workspace / "large").open("wb") as file:
+            file.truncate(300_000_000)
+        task = await engine.start(approve="auto")
+        ask = await engine.watcher.ask(task.id)
+        assert ask.approval is not None and ask.approval.command == "rm large"
+        assert "changes of commands cannot all be undone here" in ask.approval.rule
+        assert (engine.workspace / "made").exists()
+        await engine.services.asks.answer(AskAnswerParams(ask_id=ask.id, allow=True), "me")
+        await engine.watcher.end(task.id)
+
+
 async def test_auto_without_a_sandbox_asks(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(turns=[write("made"), shell("rm made"), DONE])) as engine:
         set_sandbox(engine.services.settings, is_on=False)

@@ -12,6 +12,7 @@ import msgspec
 from errand.engine.agent.loop.features import Feature
 from errand.engine.agent.loop.hooks import NOT_STARTED, PendingCall, ToolRefusal
 from errand.engine.agent.run.task_context import CHECK_S, TaskContext, TaskTools
+from errand.engine.checkpoints.baselines import Baselines
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.errors import FolderNotAnswering
 from errand.engine.core.ids import new_id
@@ -47,11 +48,20 @@ _Terms: TypeAlias = tuple[ApproveMode, frozenset[GrantedCall], frozenset[Granted
 class Approvals(Feature):
     """Approves or refuses the calls of one task. `private` is the app's own data, which no tool may touch.
 
-    `sandbox` is what a person is told about what bounds its commands.
+    `sandbox` is what a person is told about what bounds its commands. `baselines` know whether all that commands change
+    can be undone.
     """
 
     def __init__(
-        self, context: TaskContext, tools: TaskTools, grants: Grants, private: Path, sandbox: str, *, has_sandbox: bool
+        self,
+        context: TaskContext,
+        tools: TaskTools,
+        grants: Grants,
+        baselines: Baselines,
+        private: Path,
+        sandbox: str,
+        *,
+        has_sandbox: bool,
     ) -> None:
         self._context = context
         self._state = context.state
@@ -61,6 +71,7 @@ class Approvals(Feature):
         self._network_mode: NetworkMode = request.network
         self._tools = tools
         self._grants = grants
+        self._baselines = baselines
         self._private = private
         # The reply of which the person denied a call: its other calls are not asked about.
         self._denied_in: AssistantMessage | None = None
@@ -143,6 +154,7 @@ class Approvals(Feature):
     async def _judged(self, pending: PendingCall) -> tuple[Access, Decision]:
         """Return the effects of a call and the decision about them."""
         tool = pending.call.name
+        await self._look_at_files()
         mode, granted, denied = terms = self._terms(tool)
         judge = self._judge(mode, denied)
         access, decision = await self._tools.judged(pending, lambda access: judge(access, granted))
@@ -152,6 +164,7 @@ class Approvals(Feature):
 
     async def _decide(self, tool: str, access: Access) -> Decision:
         while True:
+            await self._look_at_files()
             mode, granted, denied = terms = self._terms(tool)
             check = partial(self._judge(mode, denied), access, granted)
             try:
@@ -177,7 +190,14 @@ class Approvals(Feature):
 
     def _confinement(self) -> Confinement:
         """Return what holds the commands of this task now. Reads the file system: it is called in a thread."""
-        return confinement_of(self._network_mode) if self._has_sandbox else Confinement()
+        if not self._has_sandbox:
+            return Confinement()
+        return confinement_of(self._network_mode, self._baselines.covers(Path(self._workspace)).reason)
+
+    async def _look_at_files(self) -> None:
+        """Read the files of the workspace, unless that was done, if the mode depends on what can be undone."""
+        if self._state.task.options.approve == "auto" and self._has_sandbox:
+            await self._baselines.prepare(Path(self._workspace))
 
     async def _offers(self, tool: str, access: Access, decision: Decision) -> tuple[GrantOffer, ...]:
         workspace, (mode, _, denied) = self._workspace, self._terms(tool)

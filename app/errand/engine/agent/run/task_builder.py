@@ -259,6 +259,7 @@ class TaskBuilder:
                 context,
                 tools,
                 self.grants,
+                self.tools.baselines,
                 self.paths.home,
                 short_text(values.command_sandbox),
                 has_sandbox=sandbox is not None,
