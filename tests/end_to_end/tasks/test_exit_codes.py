@@ -105,7 +105,7 @@ async def test_a_last_call_that_failed_takes_the_tick_away(errand: Errand) -> No
     async with ModelServer(replies=[failing, Reply(text="All is well.")] * 2) as server:
         done = await errand.run("run", "--approve", "all", *MODEL, server.url, "test it")
         result = (await errand.run("run", "--json", "--approve", "all", *MODEL, server.url, "test it")).lines[-1]
-    assert (done.code, "• ended: its last call failed · 2 turns" in done.out, "✓" in done.out) == (0, True, False)
+    assert (done.code, "• ended after a failed call · 2 turns" in done.out, "✓" in done.out) == (0, True, False)
     assert (result["exitCode"], result["completion"], result["lastCallFailed"]) == (0, "replied", True)
     assert "  call failed  " in (await errand.run("tasks")).out
 

@@ -62,8 +62,8 @@ def test_an_answer_without_a_tool_has_no_tick_and_says_so_unless_it_is_a_chat(
 @pytest.mark.parametrize(
     ("changes", "label"),
     [
-        ({"last_call_failed": True}, "Ended: its last call failed"),
-        ({"last_call_failed": True, "changed_nothing": True}, "Ended: its last call failed"),
+        ({"last_call_failed": True}, "Ended after a failed call"),
+        ({"last_call_failed": True, "changed_nothing": True}, "Ended after a failed call"),
         ({"changed_nothing": True}, "Answered, nothing changed"),
         (
             {"changed_nothing": True, "untouched": ("a.txt",)},

@@ -67,8 +67,8 @@ def is_answer(task: Task) -> bool:
 def neutral_text(task: Task) -> str:
     """Return how a task ended that is neither a success nor a failure; empty for all others.
 
-    No call changed anything, the last call failed, or it names what no call touched. Whoever chose a chat expects no
-    change.
+    No call changed anything, it ended after a failed call, or it names what no call touched. Whoever chose a chat
+    expects no change.
     """
     if is_answer(task):
         if task.options.mode == "chat":
@@ -79,7 +79,7 @@ def neutral_text(task: Task) -> str:
     if task.outcome.stop_reason != "completed" or task.outcome.completion not in ("declared", "replied"):
         return ""
     if task.progress.last_call_failed:
-        return tr("Ended: its last call failed")
+        return tr("Ended after a failed call")
     return tr("Ended") if task.outcome.untouched else ""
 
 

@@ -22,7 +22,7 @@ MAX_CONCURRENT_TASKS = 20
 _MAX_TITLE_LENGTH = 80
 _MAX_PROMPT_LENGTH = 100_000
 _MAX_REPORT_LENGTH = 20_000
-_CALL_FAILED = "[The last call of the sub-agent failed.]"
+_CALL_FAILED = "[The sub-agent ended after a failed call.]"
 _CHANGED_NOTHING = "[The sub-agent has only looked: none of its calls changed anything.]"
 _NO_TOOL = "[The sub-agent used no tool: it has looked at nothing and done nothing.]"
 

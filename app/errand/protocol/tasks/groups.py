@@ -196,7 +196,8 @@ class TaskProgress(Wire, frozen=True, kw_only=True):
     tool_runs: int = 0
     """How often a tool ran, without the tools that only control the task."""
     last_call_failed: bool = False
-    """The last call of such a tool failed. A refused call does not count, nor a search that finds nothing."""
+    """The last call of such a tool failed, or the last that may have changed something. A refused call does not count,
+    nor a search that finds nothing."""
     usage: Usage = Usage()
     """What its own model calls used."""
     delegated: Usage = Usage()

@@ -106,6 +106,9 @@ async def test_a_reply_without_a_call_is_asked_about_once_until_a_tool_has_run_a
 MISSING = Reply(calls=(Call("code", {"action": "read", "path": "missing.txt"}),))
 NO_MATCH = shell("grep nothing notes.txt")
 DENIED = shell("rm -rf /")
+PATCH_MISSING = Reply(calls=(Call("code", {"action": "patch", "path": "notes.txt", "old": "two", "new": "three"}),))
+PATCH = Reply(calls=(Call("code", {"action": "patch", "path": "notes.txt", "old": "one", "new": "two"}),))
+PROPOSE = Reply(calls=(Call("propose_memory", {"text": "They write in German.", "scope": "me"}),))
 
 
 @pytest.mark.parametrize("end", ["reply", "task_complete", "both"])
@@ -117,7 +120,12 @@ DENIED = shell("rm -rf /")
         ([shell("true"), NO_SUCH_TOOL], True),
         ([shell("cat missing.txt")], True),
         ([shell("exit 3"), UPDATE], True),
-        ([shell("exit 3"), shell("true")], False),
+        ([shell("exit 3"), shell("touch a.txt")], False),
+        ([shell("exit 3"), shell("true")], True),
+        ([shell("exit 3"), READ, NO_MATCH], True),
+        ([PATCH_MISSING, READ], True),
+        ([PATCH_MISSING, MISSING, shell("touch a.txt")], False),
+        ([MISSING, READ], False),
         ([NO_MATCH], False),
         ([shell("diff notes.txt other.txt")], False),
         ([shell("true"), DENIED], False),
@@ -134,11 +142,6 @@ async def test_a_last_call_that_failed_is_kept_with_the_task(
             "replied" if end == "reply" else "declared",
             failed,
         )
-
-
-PATCH_MISSING = Reply(calls=(Call("code", {"action": "patch", "path": "notes.txt", "old": "two", "new": "three"}),))
-PATCH = Reply(calls=(Call("code", {"action": "patch", "path": "notes.txt", "old": "one", "new": "two"}),))
-PROPOSE = Reply(calls=(Call("propose_memory", {"text": "They write in German.", "scope": "me"}),))
 
 
 @pytest.mark.parametrize("mode", ["auto", "task"])

@@ -230,12 +230,7 @@ class TaskRecorder(Feature):
                 self._executions.requested(event, task.progress.step_count, self._branch.position.node_id or "")
             case ToolExecutionEnd():
                 self._executions.ended(event, is_detached=self._is_detached)
-                access = self._accesses.pop(event.call_id, None)
-                looks, writes = (access.only_looks, bool(access.writes)) if access is not None else (False, False)
-                # A change of a file is made whole or not at all.
-                unchanged = writes and event.result.is_error
-                failed = _has_failed(event, looks=looks)
-                self._state.tool_ended(event.call_id, failed=failed, unchanged=unchanged)
+                self._tool_ended(event, self._accesses.pop(event.call_id, None))
             case TurnEnd():
                 self._branch.announce_head()
             case _:
@@ -440,6 +435,16 @@ class TaskRecorder(Feature):
             total=progress.total,
         )
         self._log.deltas.add(reading, after=self._log.head)
+
+    def _tool_ended(self, event: ToolExecutionEnd, access: Access | None) -> None:
+        """Note how a call ended; `access` is None for one that did not run."""
+        self._state.tool_ended(
+            event.call_id,
+            failed=_has_failed(event, looks=access is not None and access.only_looks),
+            changes=access is not None and access.may_change,
+            # A change of a file is made whole or not at all.
+            unchanged=access is not None and bool(access.writes) and event.result.is_error,
+        )
 
     def _output(self, event: ToolExecutionUpdate) -> None:
         task = self._state.task

@@ -135,6 +135,8 @@ class TaskState:
         self._hold_reason = ""
         self._waits_below = False
         self._sub_agents_changed = False
+        # The last failure is that of a call that may change something.
+        self._work_failed = False
         self.listeners = Listeners[[Task]]()
 
     @property
@@ -260,15 +262,17 @@ class TaskState:
         self._refused.add(call_id)
         self.set(replace_fields(self.task, refused_calls=self.task.progress.refused_calls + 1))
 
-    def tool_ended(self, call_id: str, *, failed: bool | None, unchanged: bool = False) -> None:
+    def tool_ended(self, call_id: str, *, failed: bool | None, changes: bool, unchanged: bool) -> None:
         """After the last tool the status stays until the next turn starts: one event less per step.
 
-        `failed` is None for a call that says nothing about the work; `unchanged`: a call that changes something did
-        not.
+        `failed` is None for a call that says nothing about the work. `changes`: it may change something, `unchanged`:
+        it was to, and did not.
         """
         if unchanged and call_id in self._tools:
             self.task = replace_fields(self.task, changing_calls=self.task.progress.changing_calls - 1)
-        if failed is not None and call_id not in self._refused:
+        # A call that only looks does not make good what failed before.
+        if failed is not None and call_id not in self._refused and (failed or changes or not self._work_failed):
+            self._work_failed = failed and (changes or self._work_failed)
             self.task = replace_fields(self.task, last_call_failed=failed)
         self._tools.pop(call_id, None)
         call = self._calls.get(call_id)
