@@ -296,6 +296,38 @@ async def test_nothing_is_left_when_it_is_closed(sandboxed: ToolContext) -> None
     assert await run_shell(sandboxed, "echo again") == "again"
 
 
+_KILLED = """
+import asyncio, sys
+from dataclasses import replace
+from pathlib import Path
+from errand.engine.sandbox.launch import CommandSandbox
+from errand.engine.sandbox.profile import SandboxProfile
+from tests.support.loop_parts import make_tool_context, run, tool_of
+
+
+async def main(folder):
+    context = make_tool_context(folder)
+    profile = SandboxProfile(context.workspace, (), folder / "data", context.output_dir, folder / "cache")
+    shell = tool_of(replace(context, sandbox=CommandSandbox(profile, stands=True)), "shell")
+    await run(shell, {"command": "true"})
+    await run(shell, {"command": "setsid sleep 601 & touch started; trap '' TERM; sleep 602"})
+
+
+asyncio.run(main(Path(sys.argv[1])))
+"""
+
+
+async def test_nothing_runs_on_when_the_engine_is_killed(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", _KILLED, tmp_path]
+    with subprocess.Popen(command, cwd=Path(errand.__file__).parents[2]) as engine:  # noqa: ASYNC220 - it only starts
+        await file_appears(tmp_path / "workspace" / "started")
+        await until(lambda: len(below("sleep 60", of=engine.pid)) >= 2)
+        left = below("sleep 60", of=engine.pid)
+        engine.kill()
+    await until(lambda: not any(is_alive(process.pid) for process in left))
+    await until(lambda: not below("bwrap"))
+
+
 _OF_NOBODY = """
 import asyncio, ctypes, os, sys
 sys.executable = "/usr/bin/python3"
