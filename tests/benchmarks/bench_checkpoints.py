@@ -112,6 +112,7 @@ class _Writes:
 
 async def _kept(checkpoints: Checkpoints, line: str, workspace: Path) -> float:
     """CPU in milliseconds of keeping what a command names and of recording what it changed."""
+    await checkpoints.prepare()
     cpu = time.process_time()
     snapshot = await checkpoints.command_begins("call", line, workspace)
     cpu = time.process_time() - cpu

@@ -1,5 +1,7 @@
 """What real commands change without naming it: recorded, undone and redone by the baseline of the workspace."""
 
+import asyncio
+import errno
 import os
 import socket
 import subprocess
@@ -9,8 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from errand.engine.checkpoints import folder_walk
+from errand.engine.checkpoints import baseline, folder_walk
 from errand.engine.checkpoints.recorder import TaskCheckpoints
+from errand.engine.checkpoints.watch import FolderWatch
+from errand.engine.core.cancel import CancelSignal
+from errand.engine.tools.checkpoints import CommandFiles, FileChange, keep_before
+from errand.protocol.changes import Change
 from errand.protocol.tasks.task import replace_fields
 from tests.engine.checkpoints.parts import Work, work_in
 from tests.engine.checkpoints.test_commands import tree
@@ -66,6 +72,14 @@ def fill(work: Work) -> None:
 
 def at_step(work: Work, step: int) -> TaskCheckpoints:
     return work.tool_checkpoints(replace_fields(work.task, step_count=step))
+
+
+async def begun(checkpoints: TaskCheckpoints, work: Work, line: str = "") -> CommandFiles:
+    """Begin a command, which the test does in its place."""
+    await checkpoints.prepare()
+    command = await checkpoints.command_begins("call", line, work.folder)
+    assert command is not None
+    return command
 
 
 def git(work: Work, *arguments: str) -> None:
@@ -159,8 +173,7 @@ async def test_what_a_person_changes_between_commands_is_no_change_of_one(work: 
 
 async def test_what_the_tool_code_changes_while_a_command_runs_is_its_own(work: Work) -> None:
     fill(work)
-    command = await at_step(work, 9).command_begins("call", "", work.folder)
-    assert command is not None
+    command = await begun(at_step(work, 9), work)
     await work.write(1, "a.txt", "by the tool\n")
     work.put("c.txt", "by the command\n")
     await work.write(2, "c.txt", "by the tool\n")
@@ -176,8 +189,7 @@ async def test_what_the_tool_code_changes_while_a_command_runs_is_its_own(work: 
 async def test_an_undo_while_a_command_runs_is_no_change_of_it(work: Work) -> None:
     fill(work)
     await work.shell(1, script(work, "Path('a.txt').write_text('changed')"))
-    command = await at_step(work, 2).command_begins("call", "", work.folder)
-    assert command is not None
+    command = await begun(at_step(work, 2), work)
     await work.undo()
     work.put("c.txt", "by the command\n")
     command.record_changes()
@@ -189,9 +201,8 @@ async def test_of_two_commands_the_one_that_names_a_file_changed_it_or_the_one_t
     fill(work)
     first = at_step(work, 1)
     second = at_step(work, 2)
-    long_one = await first.command_begins("long", "make c.txt", work.folder)
-    short_one = await second.command_begins("short", "make", work.folder)
-    assert long_one is not None and short_one is not None
+    long_one = await begun(first, work, "make c.txt")
+    short_one = await begun(second, work, "make")
     work.put("a.txt", "x")
     work.put("c.txt", "x")
     short_one.record_changes()
@@ -344,8 +355,7 @@ async def test_the_next_engine_records_what_a_command_changed_before_the_end(tmp
     async with work_in(tmp_path) as work:
         fill(work)
         task = work.task
-        command = await at_step(work, 4).command_begins("call", "", work.folder)
-        assert command is not None
+        await begun(at_step(work, 4), work)
         work.put("a.txt", "by the command\n")
         work.put("new.txt", "by the command\n")
         (work.folder / "c.txt").unlink()
@@ -369,3 +379,49 @@ async def test_a_workspace_that_is_gone_and_made_again_is_looked_at_anew(work: W
     await work.shell(3, script(work, "Path('a.txt').write_text('changed')"))
     await work.undo()
     assert work.read("a.txt") == "one\n"
+
+
+@pytest.mark.parametrize("name", ["changes", "renames a folder and changes it", "keeps size and time"])
+async def test_where_nothing_can_be_watched_all_files_are_compared(
+    work: Work, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    def no_watch(root: str) -> FolderWatch:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(baseline, "FolderWatch", no_watch)
+    fill(work)
+    before = tree(work)
+    work.put("c.txt", "by the person\n")
+    await work.shell(1, script(work, SCRIPTS[name]))
+    assert await reason(work) == ""
+    await work.undo()
+    assert tree(work) == before | {"c.txt": "by the person\n"}
+
+
+class _NeverPrepared:
+    """Checkpoints of a workspace that takes long to be read."""
+
+    def __init__(self) -> None:
+        self.begun = asyncio.Event()
+
+    async def prepare(self) -> None:
+        self.begun.set()
+        await asyncio.Event().wait()
+
+    async def command_begins(self, call_id: str, line: str, folder: Path) -> CommandFiles | None:
+        raise AssertionError
+
+    def note(self, call_id: str, change: FileChange) -> Change:
+        raise AssertionError
+
+    def made(self, change: Change) -> None: ...
+
+    def failed(self, change: Change) -> None: ...
+
+
+async def test_a_stop_does_not_wait_for_the_first_look(tmp_path: Path) -> None:
+    checkpoints, cancel = _NeverPrepared(), CancelSignal()
+    keeping = asyncio.create_task(keep_before(checkpoints, "call", "make", tmp_path, cancel))
+    await checkpoints.begun.wait()
+    cancel.set()
+    assert await keeping is None

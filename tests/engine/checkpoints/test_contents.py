@@ -145,6 +145,7 @@ async def test_contents_of_old_changes_are_deleted_unless_a_running_command_stil
         await work.write(1, "a", "new\n")
         work.put("b", "named\n")
         checkpoints = work.tool_checkpoints()
+        await checkpoints.prepare()
         saved = await checkpoints.command_begins("call", "rm b; sleep 1", work.folder)
         long_ago = datetime.now(UTC) - timedelta(days=40)
         for change in noted_changes(contents):

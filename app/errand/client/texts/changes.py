@@ -5,7 +5,8 @@ from errand.protocol.changes import ChangedFile
 from errand.text.translation import tr, trn
 
 CHANGES_NOT_SEEN = tr(
-    "Changes that commands make to files they do not name, and changes by Python code, are not listed."
+    "Not listed: changed permissions and links, and folders that programs make again, such as node_modules. "
+    "In very large folders, only files that a command names are listed."
 )
 REDO_PREVIEW = tr("All changes to this file are undone. Redo brings them back as shown.")
 

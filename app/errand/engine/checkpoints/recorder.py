@@ -67,14 +67,28 @@ class TaskCheckpoints:
         self._baselines.after_write(change.path, None)
         self._made(msgspec.structs.replace(change, failed=True))
 
-    async def command_begins(self, call_id: str, line: str, folder: Path) -> CommandFiles | None:
-        workspace = Path(self._task().request.workspace)
-        await self._baselines.prepare(workspace)
-        return await in_workspace(folder, partial(self._begin, call_id, line, folder, workspace))
+    async def prepare(self) -> None:
+        await self._baselines.prepare(Path(self._task().request.workspace))
 
-    def _begin(self, call_id: str, line: str, folder: Path, workspace: Path) -> CommandFiles | None:
+    async def command_begins(self, call_id: str, line: str, folder: Path) -> CommandFiles | None:
+        is_given_up = False
+
+        def begin() -> CommandFiles | None:
+            files = self._begin(call_id, line, folder)
+            if is_given_up and isinstance(files, RunningCommand | _Several):
+                files.record_changes()  # nobody else will
+            return files
+
+        try:
+            return await in_workspace(folder, begin)
+        except (EngineError, asyncio.CancelledError):
+            is_given_up = True
+            raise
+
+    def _begin(self, call_id: str, line: str, folder: Path) -> CommandFiles | None:
         """Return what the command may change: all of the workspace, or without a baseline what its line names."""
         task = self._task()
+        workspace = Path(task.request.workspace)
         record = partial(new_change, task, call_id, "command")
         home = self._home
         files = KeptFiles(self._contents, record, self._made)

@@ -1,10 +1,12 @@
 """The interface by which tools report files before they change them, for undo; `engine/checkpoints` implements it."""
 
+import asyncio
 import logging
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
+from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.errors import EngineError
 from errand.engine.core.workspace_threads import PATIENCE_S, in_workspace
 from errand.protocol.changes import Change
@@ -51,6 +53,10 @@ class Checkpoints(Protocol):
         """The change was made: it is published, and committed with the next commit."""
         ...
 
+    async def prepare(self) -> None:
+        """Look at the workspace before its first command. Called in the event loop; it may be cancelled."""
+        ...
+
     async def command_begins(self, call_id: str, line: str, folder: Path) -> CommandFiles | None:
         """Keep what a command may change in the workspace; None for nothing. Called in the event loop.
 
@@ -63,15 +69,34 @@ class Checkpoints(Protocol):
         ...
 
 
-async def keep_before(checkpoints: Checkpoints | None, call_id: str, line: str, folder: Path) -> CommandFiles | None:
-    """Keep what a command may change, so that its changes can be undone. If that fails it runs all the same."""
+async def keep_before(
+    checkpoints: Checkpoints | None, call_id: str, line: str, folder: Path, cancel: CancelSignal
+) -> CommandFiles | None:
+    """Keep what a command may change, so that its changes can be undone. If that fails it runs all the same.
+
+    None soon after `cancel` is set.
+    """
     if checkpoints is None:
         return None
     try:
+        preparing = asyncio.ensure_future(checkpoints.prepare())
+        unsubscribe = cancel.subscribe(lambda: _stop(preparing))
+        try:
+            await preparing
+        finally:
+            unsubscribe()
         return await checkpoints.command_begins(call_id, line, folder)
+    except asyncio.CancelledError:
+        if not cancel.is_set:
+            raise
+        return None
     except (EngineError, OSError) as error:
         _log.warning("what a command changes will not be recorded: %s", error)
         return None
+
+
+def _stop(preparing: asyncio.Future[None]) -> None:
+    preparing.cancel()
 
 
 async def record_after(

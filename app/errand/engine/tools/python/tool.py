@@ -122,7 +122,9 @@ class Python:
         if not request.code:
             return text_result("The session has ended: all its variables are gone.", "session ended")
         workspace = self._context.workspace
-        files_before = await keep_before(self._context.checkpoints, call_id, "", workspace)
+        files_before = await keep_before(self._context.checkpoints, call_id, "", workspace, cancel)
+        if files_before is None and cancel.is_set:
+            raise ToolError("Operation aborted")
         output = self._output(call_id)
         updates = _Updates(on_update, output)
         output.on_output = updates.grew

@@ -198,7 +198,9 @@ class Shell:
             raise ToolError("Operation aborted")
         only_looks = allowed is not None and allowed.only_looks
         checkpoints = None if only_looks else self._context.checkpoints
-        files_before = await keep_before(checkpoints, call_id, request.command, folder)
+        files_before = await keep_before(checkpoints, call_id, request.command, folder, cancel)
+        if files_before is None and cancel.is_set:
+            raise ToolError("Operation aborted")
         if request.background or request.pty:
             has_network = allowed is not None and allowed.network == "open"
             return await self._with_session(request, folder, cancel, files_before, has_network=has_network)
