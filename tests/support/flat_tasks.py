@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import msgspec
 
+from errand.engine.storage.database import Database
 from errand.engine.storage.records.flat_tasks import grouped_task
 from errand.protocol.base import JsonObject
 from errand.protocol.tasks.groups import (
@@ -21,6 +22,7 @@ from errand.protocol.tasks.groups import (
 )
 from errand.protocol.tasks.task import Task
 from errand.protocol.usage import Usage
+from tests.support.databases import execute
 from tests.support.records import NOW
 
 
@@ -176,3 +178,26 @@ TASK = Task(
         ended_at=NOW + timedelta(minutes=1),
     ),
 )
+
+
+# The triggers of that time wrote to the index at once, which no test of old tasks needs.
+_BATCHED_SEARCH = (
+    "DROP TRIGGER nodes_rest",
+    "DROP TABLE node_unindexed",
+    *(
+        statement
+        for name in ("nodes_indexed", "nodes_leave", "nodes_return", "nodes_deleted")
+        for statement in (f"DROP TRIGGER {name}", f"CREATE TRIGGER {name} AFTER INSERT ON nodes BEGIN SELECT 1; END")
+    ),
+)
+
+
+async def back_to_flat_tasks(database: Database) -> None:
+    """Undo the changes of the schema since revision 0015, before which tasks were flat."""
+    for statement in (
+        "DROP TABLE task_requests",
+        "CREATE INDEX nodes_by_time ON nodes (created_at, number)",
+        *(() if await database.on_server() else _BATCHED_SEARCH),
+        "UPDATE alembic_version SET version_num = '0015'",
+    ):
+        await execute(database, statement)

@@ -16,7 +16,7 @@ from errand.system.database_file import copy_database
 from errand.system.paths import Paths
 from tests.engine.data.test_round_trip import Home, home
 from tests.support.databases import execute
-from tests.support.flat_tasks import FLAT_TASK, TASK
+from tests.support.flat_tasks import FLAT_TASK, TASK, back_to_flat_tasks
 from tests.support.records import NOW, conversation, node, task
 
 FOLDER = "a1b2c3"
@@ -90,8 +90,7 @@ async def test_a_task_of_an_older_database_is_adapted_too(tmp_path: Path) -> Non
         decoys: JsonObject = {"options": {"approve": "plan"}, "request": {}}
         flat = FLAT_TASK | decoys | {"approve": "all", "workspace": str(old.paths.workspaces / "c1")}
         await execute(old.database, "UPDATE tasks SET body = :body", {"body": to_json(flat)})
-        await execute(old.database, "DROP TABLE task_requests")
-        await execute(old.database, "UPDATE alembic_version SET version_num = '0015'")
+        await back_to_flat_tasks(old.database)
     copy_database(old.paths.database, here.database)
     adapt_database(here.database, here)
     async with home(here.home) as new:

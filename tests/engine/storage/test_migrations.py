@@ -27,7 +27,7 @@ from errand.protocol.events import EventRecord, TaskMessage, TaskUpdate
 from errand.protocol.tasks.task import Task
 from errand.protocol.usage import Usage, UsageReportParams
 from tests.support.databases import execute
-from tests.support.flat_tasks import FLAT_TASK, TASK
+from tests.support.flat_tasks import FLAT_TASK, TASK, back_to_flat_tasks
 from tests.support.records import NOW, conversation, grant, node, task
 
 _, CODER, _, WRITER = BUILTIN_PERSONALITIES
@@ -202,8 +202,7 @@ async def test_tasks_and_their_events_get_groups(database_url: str, tmp_path: Pa
             await execute(database, statement, {"body": to_json(body)})
         await execute(database, "UPDATE tasks SET body = :body WHERE id = 't2'", {"body": to_json(stored)})
         await execute(database, "INSERT INTO commands VALUES ('client', '1', 'task/stop', '{}', '2026')")
-        await execute(database, "DROP TABLE task_requests")
-        await execute(database, "UPDATE alembic_version SET version_num = '0015'")
+        await back_to_flat_tasks(database)
     finally:
         await database.close()
     database = await Database.open(database_url, tmp_path / "copies")

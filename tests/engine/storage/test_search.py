@@ -1,16 +1,22 @@
 """Full-text search: hits, their order, and arbitrary input."""
 
+import shutil
+from pathlib import Path
+
 import msgspec
 import pytest
 
 from errand.engine.storage.database import Database
-from errand.engine.storage.records import conversations, nodes
+from errand.engine.storage.records import conversations, nodes, tasks
 from errand.engine.storage.sql.statements import Write
 from errand.engine.storage.sql.tables import nodes as nodes_table
+from errand.engine.storage.sqlite.engines import sqlite_url
 from errand.protocol.base import JsonObject
 from errand.protocol.blocks import FileBlock, ImageBlock, TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock
 from errand.protocol.conversations import SearchHit
-from tests.support.records import NOW, conversation, node
+from errand.protocol.tasks.task import replace_fields
+from tests.support.databases import execute, of_sqlite
+from tests.support.records import NOW, conversation, node, task
 
 TEXTS = {
     "n1": "The quick brown fox jumps over the lazy dog",
@@ -172,3 +178,49 @@ async def test_attached_files_are_found_by_their_names(database: Database) -> No
     assert await found(database, "zebra-report.csv") == ["f1"]
     assert await found(database, "giraffe") == ["f2"]
     assert await found(database, "look") == ["f2", "f1"]
+
+
+async def waiting(database: Database) -> list[int]:
+    return [row.number for row in await execute(database, "SELECT number FROM node_unindexed ORDER BY number")]
+
+
+@of_sqlite
+async def test_nodes_enter_the_index_together_when_some_wait_and_when_a_task_ends(database: Database) -> None:
+    for number in range(1, 40):
+        await add(database, {f"n{number}": "marmalade"})
+        assert len(await waiting(database)) == number % 16
+    ended = replace_fields(task("t1"), status="completed", ended_at=NOW)
+    database.journal.put(tasks.save(ended))
+    await database.journal.flush()
+    assert await waiting(database) == []
+    indexed = await execute(database, "SELECT rowid FROM node_search WHERE node_search MATCH 'marmalade'")
+    assert len(indexed) == 39
+
+
+@of_sqlite
+async def test_a_search_takes_in_what_waits_and_what_changed_or_went_meanwhile_is_not_found(database: Database) -> None:
+    await add(database, {"n1": "marmalade", "n2": "marmalade", "n3": "marmalade"})
+    await add(database, {"n1": "honey"})
+    await execute(database, "DELETE FROM nodes WHERE id = 'n3'")
+    assert await waiting(database) == [1, 2]
+    assert await found(database, "marmalade") == ["n2"]
+    assert await waiting(database) == []
+    await add(database, {"n2": "honey"})
+    await execute(database, "DELETE FROM nodes WHERE id = 'n1'")
+    assert await waiting(database) == [2]
+    assert await found(database, "honey") == ["n2"]
+    assert await found(database, "marmalade") == []
+    await execute(database, "INSERT INTO node_search (node_search) VALUES ('integrity-check')")
+
+
+@of_sqlite
+async def test_what_waited_when_an_engine_was_killed_is_found_by_the_next(database: Database, tmp_path: Path) -> None:
+    await add(database, {"n1": "marmalade"})
+    for ending in ("", "-wal"):
+        shutil.copy(tmp_path / f"errand.db{ending}", tmp_path / f"killed.db{ending}")
+    after = await Database.open(sqlite_url(tmp_path / "killed.db"), tmp_path / "copies")
+    try:
+        assert await waiting(after) == [1]
+        assert await found(after, "marmalade") == ["n1"]
+    finally:
+        await after.close()

@@ -46,9 +46,9 @@ from errand.text.translation import marked, tr, trn
 _ROWS = {"nodes": """body LIKE '%"type":"image"%'""", "conversations": "body LIKE '%/workspaces/%'", "tasks": "true"}
 
 _INACTIVE_FIELDS: JsonObject = {"resumes": False, "retryAt": None}
-# Our virtual tables, which our triggers write, another table that they write, and our only view.
+# Our virtual tables, which our triggers write, other tables that they write, and our only view.
 _INDEXES = frozenset(("node_search", "title_search"))
-_DAYS = "node_days"
+_OF_INDEXES = frozenset(("node_days", "node_unindexed"))
 _VIEW = "node_texts"
 # Open according to the column, which the engine queries, or to the task's own status.
 _ASKS_OF_OPEN_TASKS = """SELECT asks.rowid FROM asks JOIN tasks ON tasks.id = asks.task_id
@@ -101,7 +101,7 @@ def _check_no_foreign_triggers(connection: sqlite3.Connection) -> None:
     foreign: list[str] = []
 
     def look(action: int, table: str | None, _: str | None, __: str | None, trigger: str | None) -> int:
-        if trigger is not None and action in _WRITES and table not in (*_INDEXES, _DAYS):
+        if trigger is not None and action in _WRITES and table not in (*_INDEXES, *_OF_INDEXES):
             foreign.append(trigger)
         return sqlite3.SQLITE_OK
 

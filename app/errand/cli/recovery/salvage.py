@@ -141,6 +141,8 @@ def fill_search(target: sqlite3.Connection) -> None:
         f"INSERT INTO node_search (rowid, {names}) SELECT number, {names} FROM node_texts "
         "WHERE number IN (SELECT number FROM nodes WHERE status <> 'streaming')"
     )
+    if target.execute("SELECT 1 FROM sqlite_master WHERE name = 'node_unindexed'").fetchone():
+        target.execute("DELETE FROM node_unindexed")
     target.execute(
         "INSERT INTO title_search (id, word, title) SELECT id, replace(replace(id, '-', ''), '_', ''), title "
         "FROM conversations ORDER BY updated_at"

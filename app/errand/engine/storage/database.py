@@ -101,7 +101,9 @@ class Database:
         self.transfer = TransferStore(reader)
         self._is_file = engine.dialect.name == "sqlite"
         self.titles: TitleSearch = Fts5Titles(reader) if self._is_file else TextVectorTitles(reader)
-        self.search = FullTextSearch(reader, self.titles, Fts5Index() if self._is_file else TextVectorIndex())
+        self.search = FullTextSearch(
+            reader, self.titles, Fts5Index(reader, journal) if self._is_file else TextVectorIndex()
+        )
 
     @classmethod
     async def open(cls, url: str, copies: Path, redact: Callable[[str], str] = redact) -> Self:

@@ -36,7 +36,9 @@ TASK_BODY = func.coalesce(
 _SAVE_PROMPT = upsert(prompts, ["task_id"], ["parts"])
 _OF_TASK = select(prompts.c.parts).where(prompts.c.task_id == bindparam("task_id"))
 
-_SAVE = upsert(tasks, ["id"], ["status", "ended_at", "body"])
+# A change of `ended_at` changes the index of active tasks, and ends what waits for the end of a task.
+_SAVE = upsert(tasks, ["id"], ["status", "body"])
+_SAVE_ENDED = upsert(tasks, ["id"], ["status", "ended_at", "body"])
 # Unchanged except when the task is resumed.
 _SAVE_REQUEST = upsert(task_requests, ["task_id"], ["body"], only_if="excluded.body <> task_requests.body")
 _ONE = select(TASK_BODY).where(tasks.c.id == bindparam("id"))
@@ -84,7 +86,7 @@ def save_request(task: Task) -> Write:
 def save(task: Task) -> Write:
     """Return the write of all but the request of a task that was added."""
     return Write(
-        _SAVE,
+        _SAVE if task.outcome.ended_at is None else _SAVE_ENDED,
         {
             "id": task.id,
             "conversation_id": task.conversation_id,

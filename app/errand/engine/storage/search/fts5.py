@@ -1,20 +1,24 @@
 """Search in the FTS5 indexes of SQLite."""
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from sqlalchemy import Row, bindparam, func, literal, text
 from sqlalchemy.sql.expression import Executable
 
+from errand.engine.core.errors import CannotSave
 from errand.engine.storage.records.conversations import conversations_read
 from errand.engine.storage.search.full_text import COLUMNS
 from errand.engine.storage.search.hits import MARK, UNMARK
 from errand.engine.storage.search.query import QueryWords, SearchQuery, parse_words
 from errand.engine.storage.search.scope import SearchScope
+from errand.engine.storage.sql.async_engine import AsyncConnection
+from errand.engine.storage.sql.journal import Journal
 from errand.engine.storage.sql.reader import Reader
 from errand.engine.storage.sql.statements import Value
 from errand.engine.storage.sql.tables import agents
-from errand.engine.storage.sqlite.search_index import WITH_FORMER, facet, index_word
+from errand.engine.storage.sqlite.search_index import INDEX_WAITING, WITH_FORMER, facet, index_word
 from errand.protocol.conversations import Conversation
 
 _OF_AGENT = """
@@ -50,12 +54,25 @@ _TITLES = text(
 )
 
 
+_IS_ANY_WAITING = text("SELECT 1 FROM node_unindexed LIMIT 1")
+
+
 class Fts5Index:
+    def __init__(self, reader: Reader, journal: Journal) -> None:
+        self._reader = reader
+        self._journal = journal
+
     # Both must match the expressions of the indexes literally.
     is_named = func.lower(func.json_extract(agents.c.body, literal("$.name", literal_execute=True))) == bindparam(
         "name"
     )
     has_former = text(WITH_FORMER)
+
+    async def complete(self) -> None:
+        """While nothing can be saved, which every client is told, the newest nodes stay out."""
+        if await self._reader.rows(_IS_ANY_WAITING):
+            with suppress(CannotSave):
+                await self._journal.transact(_index_waiting, durable=False)
 
     def query(
         self, query: SearchQuery, words: QueryWords, scope: SearchScope
@@ -83,6 +100,11 @@ class Fts5Index:
 
     def snippet(self, row: Row[Any], words: QueryWords) -> str:
         return row.snippet or ""
+
+
+async def _index_waiting(connection: AsyncConnection) -> None:
+    for statement in INDEX_WAITING:
+        await connection.exec_driver_sql(statement)
 
 
 def _any(words: Iterable[str]) -> str:

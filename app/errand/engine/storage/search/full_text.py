@@ -39,6 +39,10 @@ class NodeIndex(Protocol):
         """True for all conversations with deleted agents, maybe for others."""
         ...
 
+    async def complete(self) -> None:
+        """Take in the nodes that wait for the index, so that a search finds them."""
+        ...
+
     def query(
         self, query: SearchQuery, words: QueryWords, scope: SearchScope
     ) -> tuple[Executable, Mapping[str, Value]]:
@@ -73,6 +77,7 @@ class FullTextSearch:
         parsed = parse_words(query.text)
         if query.advice or not (parsed.phrases or query.has_operators):
             return ()
+        await self._index.complete()
         scope = await self._scopes.find(query, conversation_id)
         first, last = await self._span(query) if query.has_period else (0, _MAX_ROWID)
         if scope.is_empty or last < first:

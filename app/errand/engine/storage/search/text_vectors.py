@@ -50,6 +50,9 @@ class TextVectorIndex:
     is_named = sql.text("errand_name(agents.body) = :name")
     has_former = sql.text("""strpos(conversations.body, '"former":[{') > 0""")
 
+    async def complete(self) -> None:
+        """Nothing waits: the database keeps a list of its own of what its index has not taken in."""
+
     def query(
         self, query: SearchQuery, words: QueryWords, scope: SearchScope
     ) -> tuple[Executable, Mapping[str, Value]]:

@@ -53,7 +53,6 @@ nodes = Table(
     Column("body", _Text, nullable=False),
     Index("nodes_by_conversation", "conversation_id", "number"),
     Index("nodes_by_parent", "parent_id", "conversation_id", "number"),
-    Index("nodes_by_time", "created_at", "number"),
     Index(
         "nodes_streaming",
         "status",
@@ -61,8 +60,8 @@ nodes = Table(
     ),
 )
 
-# The smallest and the largest number of the nodes of a day (in UTC): the range in which a search by date looks. Days of
-# deleted nodes stay.
+# The smallest number of the nodes of a day (in UTC), and one that is not below the largest: the range in which a search
+# by date looks. Days of deleted nodes stay.
 node_days = Table(
     "node_days",
     metadata,

@@ -26,6 +26,12 @@ SHARED_SETTINGS = (
     "PRAGMA recursive_triggers = ON",  # INSERT OR REPLACE must not bypass the append-only triggers
 )
 
+_LOG_SETTINGS = (
+    "PRAGMA journal_size_limit = 67108864",
+    # Pages, 16 MB. What is written again and again (the ends of tables and indexes) enters the file once for all.
+    "PRAGMA wal_autocheckpoint = 4000",
+)
+
 
 def path_of(url: URL) -> Path:
     """Return the file of a SQLite URL. Raises `ConfigurationError` for an in-memory database."""
@@ -40,7 +46,7 @@ def connect(path: Path) -> sqlite3.Connection:
     """Return a connection for writing, in WAL mode; transactions are started explicitly."""
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=256)
     try:
-        for setting in (*SHARED_SETTINGS, "PRAGMA journal_mode = WAL", "PRAGMA journal_size_limit = 67108864"):
+        for setting in (*SHARED_SETTINGS, "PRAGMA journal_mode = WAL", *_LOG_SETTINGS):
             connection.execute(setting)
     except sqlite3.Error as error:
         connection.close()

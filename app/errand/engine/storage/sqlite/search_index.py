@@ -48,14 +48,29 @@ CREATE VIRTUAL TABLE node_search USING fts5(
 # for it: with the default of 4,050 bytes a page up to 30 ms, with this 10.
 _PAGE_SIZE = "INSERT INTO node_search (node_search, rank) VALUES ('pgsz', 1000)"
 
-_ADD = """
-INSERT INTO node_search (rowid, conversation, facets, text)
-SELECT number, conversation, facets, text FROM node_texts WHERE number = new.number;
-"""
+# Nodes that wait for the index. A commit that writes to it writes about four of its pages, so they enter it together:
+# as many as take a few milliseconds, when a task ends, and before a search (`Fts5Index.complete`).
+_WAITING = "CREATE TABLE node_unindexed (number INTEGER PRIMARY KEY)"
+_MAX_WAITING = 16
+
+# Statements, for triggers and for `Fts5Index.complete`.
+INDEX_WAITING = (
+    """
+    INSERT INTO node_search (rowid, conversation, facets, text)
+    SELECT number, conversation, facets, text FROM node_texts
+    WHERE number IN (SELECT number FROM node_unindexed) ORDER BY number
+    """,
+    "DELETE FROM node_unindexed",
+)
+_INDEX_WAITING = "".join(f"{statement};" for statement in INDEX_WAITING)
+
+_ADD = "INSERT OR IGNORE INTO node_unindexed VALUES (new.number);"
 
 _REMOVE = """
 INSERT INTO node_search (node_search, rowid, conversation, facets, text)
-SELECT 'delete', number, conversation, facets, text FROM node_texts WHERE number = old.number;
+SELECT 'delete', number, conversation, facets, text FROM node_texts
+WHERE number = old.number AND NOT EXISTS (SELECT 1 FROM node_unindexed WHERE number = old.number);
+DELETE FROM node_unindexed WHERE number = old.number;
 """
 
 # A streaming node changes often; it is indexed once it is finished.
@@ -64,11 +79,18 @@ _TRIGGERS = (
     f"CREATE TRIGGER nodes_leave BEFORE UPDATE ON nodes WHEN old.status <> 'streaming' BEGIN {_REMOVE} END",
     f"CREATE TRIGGER nodes_return AFTER UPDATE ON nodes WHEN new.status <> 'streaming' BEGIN {_ADD} END",
     f"CREATE TRIGGER nodes_deleted BEFORE DELETE ON nodes WHEN old.status <> 'streaming' BEGIN {_REMOVE} END",
+    "CREATE TRIGGER nodes_wait AFTER INSERT ON node_unindexed "
+    f"WHEN (SELECT count(*) FROM node_unindexed) >= {_MAX_WAITING} BEGIN {_INDEX_WAITING} END",
+    "CREATE TRIGGER nodes_rest AFTER UPDATE OF ended_at ON tasks "
+    f"WHEN new.ended_at IS NOT NULL AND EXISTS (SELECT 1 FROM node_unindexed) BEGIN {_INDEX_WAITING} END",
 )
 
+# The end of the range goes ahead, so that the day's row is written for some nodes only.
 _DATED = """
-CREATE TRIGGER nodes_dated AFTER INSERT ON nodes BEGIN
-INSERT INTO node_days VALUES (substr(new.created_at, 1, 10), new.number, new.number)
+CREATE TRIGGER nodes_dated AFTER INSERT ON nodes WHEN NOT EXISTS (
+    SELECT 1 FROM node_days WHERE day = substr(new.created_at, 1, 10) AND new.number BETWEEN first AND last
+) BEGIN
+INSERT INTO node_days VALUES (substr(new.created_at, 1, 10), new.number, new.number + 100)
 ON CONFLICT (day) DO UPDATE SET first = min(first, excluded.first), last = max(last, excluded.last);
 END
 """
@@ -79,7 +101,7 @@ _AGENTS = "CREATE INDEX agents_by_name ON agents (lower(json_extract(body, '$.na
 WITH_FORMER = """instr(body, '"former":[{') > 0"""
 _FORMER = f"CREATE INDEX conversations_with_former ON conversations (id) WHERE {WITH_FORMER}"
 
-CREATE_SEARCH = (_VIEW, _INDEX, _PAGE_SIZE, *_TRIGGERS, _DATED, _AGENTS, _FORMER)
+CREATE_SEARCH = (_VIEW, _INDEX, _PAGE_SIZE, _WAITING, *_TRIGGERS, _DATED, _AGENTS, _FORMER)
 
 # Newest change last: a changed conversation is inserted again, so hits come in list order without sorting. `word` is
 # the id as a search term, to find its row; rowids of conversations change when SQLite vacuums.
