@@ -251,3 +251,12 @@ def test_an_unreadable_call_is_answered_with_the_form() -> None:
     failed = ToolResultMessage("1", "unreadable_call", (Text("There is no such tool."),), is_error=True)
     last = with_json_calls(request_with(AssistantMessage((call,)), failed)).messages[-1]
     assert "Write one call as JSON" in str(last.content)
+
+
+@pytest.mark.parametrize(("chosen", "sent"), [(None, 0.0), (0.7, 0.7), (0.0, 0.0)])
+def test_a_small_model_is_sampled_without_chance_unless_a_temperature_was_chosen(
+    chosen: float | None, sent: float
+) -> None:
+    request = request_with()
+    chosen_request = replace(request, options=replace(request.options, temperature=chosen))
+    assert with_json_calls(chosen_request).options.temperature == sent

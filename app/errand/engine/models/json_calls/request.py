@@ -30,6 +30,8 @@ from errand.protocol.base import JsonObject
 _RESULT_TAG = "tool_response"
 # A small model may repeat itself without end.
 _MAX_REPLY_TOKENS = 2_048
+# Unless the personality has one: at 0.8, llama.cpp's default, a small model solved 16 of 30 tasks in place of 20.
+_TEMPERATURE = 0.0
 _UNREADABLE = 'Your reply was no whole call. Write one call as JSON: {"name": …, "arguments": {…}}.'
 _ANSWER_TOOL = ToolDefinition(
     ANSWER,
@@ -57,6 +59,8 @@ def with_json_calls(request: ModelRequest) -> ModelRequest:
     """Return the request with its tools in the prompt, its history as JSON calls, and a schema for the reply."""
     tools, options = _with_answer(request.tools), request.options
     context, messages = _brief_context(request.messages)
+    temperature = _TEMPERATURE if options.temperature is None else options.temperature
+    max_tokens = min(options.max_tokens or _MAX_REPLY_TOKENS, _MAX_REPLY_TOKENS)
     return replace(
         request,
         system_prompt="\n\n".join(filter(None, (request.system_prompt, _protocol(tools), context))),
@@ -66,7 +70,7 @@ def with_json_calls(request: ModelRequest) -> ModelRequest:
         ),
         tools=(),
         reply_schema=schema_of_reply(tools, request.messages),
-        options=replace(options, max_tokens=min(options.max_tokens or _MAX_REPLY_TOKENS, _MAX_REPLY_TOKENS)),
+        options=replace(options, temperature=temperature, max_tokens=max_tokens),
     )
 
 
