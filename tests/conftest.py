@@ -85,6 +85,7 @@ def _forget_this_machine() -> None:
         LANG="C.UTF-8",
         PYTHON_KEYRING_BACKEND="keyring.backends.fail.Keyring",
         HF_HUB_OFFLINE="1",  # no engine of a test downloads a model
+        ERRAND_SIMPLE_MODEL="off",  # nor loads the one that is there, but where a test wants it
     )
 
 

@@ -14,11 +14,12 @@ import msgspec
 import psutil
 
 from errand.engine.core.cancel import CancelSignal
-from errand.engine.memory.embedding import DIMENSIONS, Embedder
+from errand.engine.memory.embedding import Embedder
+from errand.engine.memory.embedding_models import ENGLISH, ModelKind
 from errand.engine.memory.entries import MemoryEntry
 from errand.engine.memory.index import WordIndex
 from errand.engine.memory.index_thread import IndexThread
-from errand.engine.memory.passages import VECTORS_OF, point_of
+from errand.engine.memory.passages import point_of, vectors_of
 from errand.engine.memory.ranking.question import read_question
 from errand.engine.memory.search import MemorySearch, Semantics
 from errand.engine.memory.vector_states import set_states
@@ -52,7 +53,9 @@ class _Given(Embedder):
         super().__init__(Path)
         self._vectors = vectors
 
-    async def embed(self, texts: tuple[str, ...], cancel: CancelSignal, background: bool = False) -> tuple[Vector, ...]:
+    async def embed(
+        self, texts: tuple[str, ...], cancel: CancelSignal, background: bool = False, kind: ModelKind | None = None
+    ) -> tuple[Vector, ...]:
         return tuple(self._vectors.vector() for _ in texts)
 
 
@@ -157,7 +160,7 @@ def _fill_index(folder: str, count: int) -> None:
 
 
 def _stores(folder: str) -> tuple[IndexThread, EmbeddedVectors]:
-    return IndexThread(Path(folder, "memory.db")), EmbeddedVectors(Path(folder, "v"), DIMENSIONS, "bench")
+    return IndexThread(Path(folder, "memory.db")), EmbeddedVectors(Path(folder, "v"), ENGLISH.dimensions, "bench")
 
 
 async def _record(engine: EngineParts, count: int) -> None:
@@ -185,7 +188,7 @@ def _node(entry: MemoryEntry) -> Node:
 async def _add_vectors(paths: Paths) -> None:
     """Vectors of chance for all entries, in place of an hour of the model."""
     thread = IndexThread(paths.memory / "memory.db")
-    store = EmbeddedVectors(paths.memory / "vectors", DIMENSIONS, VECTORS_OF)
+    store = EmbeddedVectors(paths.memory / "vectors", ENGLISH.dimensions, vectors_of(ENGLISH))
     vectors = Clusters(1)
     entries = await thread.run(lambda index: [row.entry for row in index.select("true", ())])
     await store.upsert([point_of(entry, vectors.vector()) for entry in entries])

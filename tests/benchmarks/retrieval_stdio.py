@@ -21,11 +21,12 @@ from typing import Literal
 import msgspec
 
 from errand.engine.core.cancel import CancelSignal
-from errand.engine.memory.embedding import DIMENSIONS, Embedder
+from errand.engine.memory.embedding import Embedder
+from errand.engine.memory.embedding_models import ENGLISH
 from errand.engine.memory.entries import MemoryEntry
 from errand.engine.memory.index import WordIndex
 from errand.engine.memory.index_thread import IndexThread
-from errand.engine.memory.passages import VECTORS_OF, embed_entries
+from errand.engine.memory.passages import embed_entries, vectors_of
 from errand.engine.memory.ranking.days import named_days
 from errand.engine.memory.ranking.question import read_question
 from errand.engine.memory.search import MemorySearch, Semantics
@@ -69,7 +70,8 @@ class Store:
         self._semantics: Semantics | None = None
         open_files.push_async_callback(self._index.close)
         if embedder is not None:
-            vectors = EmbeddedVectors(folder / "vectors", DIMENSIONS, VECTORS_OF)
+            kind = embedder.kind or ENGLISH
+            vectors = EmbeddedVectors(folder / "vectors", kind.dimensions, vectors_of(kind))
             open_files.push_async_callback(vectors.close)
             self._semantics = Semantics(embedder, vectors)
         self._search = MemorySearch(self._index, self._semantics)

@@ -6,10 +6,16 @@ As a program it makes it, from the package index that pip is set up for.
 import asyncio
 import os
 import shutil
+import sys
+from collections.abc import Collection
 from importlib.util import find_spec
 from pathlib import Path
 
+import pytest
+
 from errand.engine.download import Downloader, RemoteFile
+from errand.engine.memory.embedding import Embedder
+from errand.engine.memory.embedding_models import simple_model_folder
 from errand.engine.memory.model_package import PACKAGES, find_wheel, pip_indexes, unpack
 from errand.engine.models.http_pool import HttpPool
 from tests.support.limits import WAIT_LIMIT_S
@@ -21,6 +27,26 @@ def minilm() -> Path | None:
     """The folder of the model: `ERRAND_MINILM`, else that of `make model`. None without it or without fastembed."""
     folder = Path(os.environ.get("ERRAND_MINILM") or _BUILT).absolute()
     return folder if find_spec("fastembed") is not None and (folder / "model.onnx").is_file() else None
+
+
+def has_simple_model() -> bool:
+    """Return True if an engine finds the simple model, which those of tests do not use but where a test wants it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("ERRAND_SIMPLE_MODEL", raising=False)
+        return simple_model_folder() is not None
+
+
+def embedder_for(arguments: Collection[str]) -> Embedder | None:
+    """Return the embedder of a benchmark: with `--simple` that of the simple model. None if there is no such model."""
+    folder, simple_model = minilm(), simple_model_folder()
+    if "--simple" in arguments:
+        embedder = Embedder(lambda: Path("none"), simple_model=simple_model)
+    else:
+        embedder = Embedder(lambda: folder or Path("none"))
+    if embedder.kind is None:
+        sys.stderr.write("There is no model: make model\n")
+        return None
+    return embedder
 
 
 async def make(folder: Path) -> None:

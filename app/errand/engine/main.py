@@ -47,7 +47,8 @@ from errand.engine.data.forgetter import Forgetter
 from errand.engine.data.remover import Remover
 from errand.engine.event_log import EventLog
 from errand.engine.local_models.local_models import LocalModels
-from errand.engine.memory.embedding import Embedder, folder_of_model, kind_of
+from errand.engine.memory.embedding import Embedder
+from errand.engine.memory.embedding_models import folder_of_model, simple_model_folder
 from errand.engine.memory.facts import Facts
 from errand.engine.memory.memory import open_memory
 from errand.engine.models.catalog.configured import ProviderDirectory, default_api_base
@@ -244,8 +245,9 @@ async def open_services(
     asks = PendingAsks(log, database.asks, lambda: settings.values.ask_timeout)
     database.journal.set_waits_saved(True)
     await mark_interrupted(database, log, paths)
-    kind = kind_of(folder_of_model(settings.values.embedding_folder, paths))
-    embedder = Embedder(lambda: folder_of_model(settings.values.embedding_folder, paths), kind=kind)
+    embedder = Embedder(
+        lambda: folder_of_model(settings.values.embedding_folder, paths), simple_model=simple_model_folder()
+    )
     stack.push_async_callback(embedder.close)
     memory = await open_memory(database, log, settings, paths, keys, embedder, stack)
     background = Background()  # closed before what it works with

@@ -101,6 +101,7 @@ class EmbeddingModel(Wire, frozen=True, kw_only=True, omit_defaults=True):
     """`done` of `total` bytes have come from one of `hosts`; `reason` says why it failed or is not used.
 
     `is_offered`: a search had to do without it, and the person was not asked yet whether it may be downloaded.
+    `has_simple`: until it is ready, meanings are searched by the simple model that comes with Errand.
     """
 
     status: Literal["missing", "downloading", "ready", "failed"]
@@ -110,6 +111,7 @@ class EmbeddingModel(Wire, frozen=True, kw_only=True, omit_defaults=True):
     folder: str = ""
     hosts: tuple[str, ...] = ()
     is_offered: bool = False
+    has_simple: bool = False
 
 
 class MemoryStatsParams(Wire, frozen=True, kw_only=True):

@@ -1,9 +1,9 @@
 """`python -m tests.benchmarks.memory`: how much of what answers a question is among the first ten entries found.
 
-It needs the model of `make model`. Each split has a table by kind of question for each style, with the baselines
-(vectors alone, full text alone, and both merged by their ranks), and one with its short histories as long turns and one
-with its long ones among pages, each in one store. `--tune` fits the weights of the ranking on all these of the split
-`tune` together.
+It needs the model of `make model`; `--simple` measures with the one that comes with Errand. Each split has a table by
+kind of question for each style, with the baselines (vectors alone, full text alone, and both merged by their ranks),
+and one with its short histories as long turns and one with its long ones among pages, each in one store. `--tune` fits
+the weights of the ranking on all these of the split `tune` together.
 """
 
 import asyncio
@@ -17,10 +17,11 @@ from pathlib import Path
 from statistics import fmean
 
 from errand.engine.core.cancel import CancelSignal
-from errand.engine.memory.embedding import DIMENSIONS, Embedder
+from errand.engine.memory.embedding import Embedder
+from errand.engine.memory.embedding_models import ENGLISH
 from errand.engine.memory.entries import MemoryEntry
 from errand.engine.memory.index import WordIndex
-from errand.engine.memory.passages import VECTORS_OF, embed_entries
+from errand.engine.memory.passages import embed_entries, vectors_of
 from errand.engine.memory.ranking.question import read_question
 from errand.engine.memory.ranking.ranking import READ, WEIGHTS, Features, Ranked, rank
 from errand.engine.memory.search import NEAREST, proposed
@@ -29,7 +30,7 @@ from errand.engine.memory.words.hits import word_hits
 from tests.benchmarks.memory.histories import QUESTION_KINDS, SPLITS, STYLES, History, Split, Style, all_histories
 from tests.benchmarks.memory.long_pages import long_pages
 from tests.benchmarks.memory.long_turns import long_turns
-from tests.support.minilm import minilm
+from tests.support.minilm import embedder_for
 
 _FIRST = 10
 _FUSION = 60
@@ -64,7 +65,9 @@ async def cases_of(history: History, embedder: Embedder) -> list[Case]:
     asked = await embedder.embed(tuple(gold_question.text for gold_question in questions), CancelSignal())
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        index, vectors = WordIndex(folder / "memory.db"), EmbeddedVectors(folder / "vectors", DIMENSIONS, VECTORS_OF)
+        index = WordIndex(folder / "memory.db")
+        kind = embedder.kind or ENGLISH
+        vectors = EmbeddedVectors(folder / "vectors", kind.dimensions, vectors_of(kind))
         stack.callback(index.close)
         stack.push_async_callback(vectors.close)
         index.add(entries)
@@ -194,11 +197,9 @@ def _line(head: str, cells: Iterator[str]) -> str:
 
 
 async def main(arguments: Sequence[str]) -> int:
-    model = minilm()
-    if model is None:
-        sys.stderr.write("There is no model: make model\n")
+    embedder = embedder_for(arguments)
+    if embedder is None:
         return 1
-    embedder = Embedder(lambda: model)
     histories = all_histories()
     try:
         cases = [case for history in histories for case in await cases_of(history, embedder)]

@@ -1,9 +1,9 @@
 """`python -m tests.benchmarks.memory.given`: what messages are given from memory, of what they need and of others.
 
-It needs the model of `make model`; `--words` measures without it. For each split: how many of the messages that need a
-planted fact are given it, by kind, and how many are given anything by a store that has nothing on them. The weights are
-fitted on both splits: for messages that they have not seen, see the cross-validated rates in decision 88. `--list`
-names the messages that fail.
+It needs the model of `make model`; `--simple` measures with the one that comes with Errand, `--words` without any. For
+each split: how many of the messages that need a planted fact are given it, by kind, and how many are given anything by
+a store that has nothing on them. The weights for the model are fitted on both splits: for messages that they have not
+seen, see the cross-validated rates in decision 88. `--list` names the messages that fail.
 """
 
 import asyncio
@@ -19,6 +19,7 @@ from typing import get_args
 
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.memory.embedding import Embedder
+from errand.engine.memory.embedding_models import SIMPLE
 from errand.engine.memory.entries import MemoryEntry
 from errand.engine.memory.index import WordIndex
 from errand.engine.memory.passages import embed_entries
@@ -39,7 +40,7 @@ from tests.benchmarks.memory.messages import (
     planted_entries,
     with_planted,
 )
-from tests.support.minilm import minilm
+from tests.support.minilm import embedder_for
 
 # As the setting `recall_tokens` allows by default, in characters.
 _BUDGET = 6_000
@@ -80,7 +81,7 @@ class Stores:
             return Nearest()
         points = [point for entry in entries for point in await self._points_of(entry, self.embedder)]
         of_message, *clauses = [_nearest(vector, points) for vector in await self.embedder.embed(parts, CancelSignal())]
-        return Nearest(of_message, tuple(clauses))
+        return Nearest(of_message, tuple(clauses), self.embedder.kind == SIMPLE)
 
     async def _points_of(self, entry: MemoryEntry, embedder: Embedder) -> list[VectorPoint]:
         if entry.id.startswith("planted/"):
@@ -174,11 +175,9 @@ def table(measured: Rates, *, lists_failures: bool) -> Iterator[str]:
 
 
 async def main(arguments: Sequence[str]) -> int:
-    model = None if "--words" in arguments else minilm()
-    if model is None and "--words" not in arguments:
-        sys.stderr.write("There is no model: make model\n")
+    embedder = None if "--words" in arguments else embedder_for(arguments)
+    if embedder is None and "--words" not in arguments:
         return 1
-    embedder = Embedder(lambda: model) if model is not None else None
     stores = Stores({history.name: history for history in all_histories()}, embedder)
     try:
         for split in SPLITS:

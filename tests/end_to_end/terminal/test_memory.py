@@ -13,6 +13,7 @@ from aiohttp import web
 from errand.protocol.base import JsonObject
 from tests.support.command_line import Errand
 from tests.support.limits import WAIT_LIMIT_S
+from tests.support.minilm import has_simple_model
 from tests.support.model_server import ModelServer, Reply
 from tests.support.web_site import web_site
 
@@ -141,6 +142,29 @@ async def test_the_model_is_offered_in_one_line_once_and_where_somebody_reads_it
                 assert is_first or "Search by meaning" not in terminal.seen
     assert "searched by words alone. Search by meaning needs" in (await own_errand.run("doctor")).out
     assert not (own_errand.home / "embedding.part").exists()
+
+
+async def test_the_simple_model_searches_by_meaning_until_a_better_one_is_there(own_errand: Errand) -> None:
+    if not has_simple_model():
+        pytest.skip("wordllama is not installed, or its process cannot be started here")
+    for name in ("HF_HUB_OFFLINE", "ERRAND_SIMPLE_MODEL"):
+        own_errand.environment.pop(name, None)
+    await talk(own_errand, "The feline slept on the sofa all day", "Interest rates rose by half a percent")
+    async with asyncio.timeout(WAIT_LIMIT_S):
+        while (await indexed(own_errand))["toEmbed"]:  # noqa: ASYNC110 -- another process sets no event
+            await asyncio.sleep(0.1)
+    results = await own_errand.run("memory", "search", "which couch did our cat sleep upon?", "--limit", "1")
+    assert "The feline slept" in results.out and results.err == ""
+    state = await own_errand.run("memory", "stats")
+    assert "simple, built in; for a better one: errand memory download" in state.out
+    assert "Search by meaning uses a simple built-in model. A better one is a 91 MB" in await doctor(own_errand)
+    own_errand.environment["ERRAND_SIMPLE_MODEL"] = "off"
+    await own_errand.run("engine", "--stop")
+    assert "searched by words alone." in await doctor(own_errand)
+
+
+async def doctor(errand: Errand) -> str:
+    return " ".join((await errand.run("doctor")).out.split())
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a signal of POSIX")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from errand.engine.memory.embedding import DIMENSIONS
+from errand.engine.memory.embedding_models import ENGLISH
 
 # The same words give the same vector. A text "sleep" takes long, "die" ends the process, "fail" raises, and the word
 # "nan" spoils the numbers. The first words of each batch are in the file "batches".
@@ -62,5 +62,5 @@ def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     for name in ("tokenizer.json", "tokenizer_config.json"):
         (folder / name).write_text("{}", encoding="utf-8")
-    (folder / "model.onnx").write_text(str(DIMENSIONS), encoding="utf-8")
+    (folder / "model.onnx").write_text(str(ENGLISH.dimensions), encoding="utf-8")
     return folder

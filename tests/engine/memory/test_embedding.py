@@ -13,7 +13,8 @@ import msgspec
 import pytest
 
 from errand.engine.core.cancel import CancelSignal
-from errand.engine.memory.embedding import DIMENSIONS, Embedder
+from errand.engine.memory.embedding import Embedder
+from errand.engine.memory.embedding_models import ENGLISH
 from errand.engine.tools.context import ModelAccess, ToolContext
 from errand.engine.tools.results import ToolError
 from errand.protocol.base import JsonValue
@@ -35,7 +36,7 @@ async def embedder(model: Path) -> AsyncGenerator[Embedder]:
 
 async def test_each_text_gets_384_numbers_and_like_texts_are_near(embedder: Embedder) -> None:
     boat, reordered, corn = await embedder.embed(("the red boat", "boat red the", "prices of corn"), CancelSignal())
-    assert [len(vector) for vector in (boat, reordered, corn)] == [DIMENSIONS] * 3
+    assert [len(vector) for vector in (boat, reordered, corn)] == [ENGLISH.dimensions] * 3
     assert sum(a * b for a, b in zip(boat, reordered, strict=True)) == pytest.approx(1.0, abs=1e-4)
     assert sum(a * b for a, b in zip(boat, corn, strict=True)) < 0.1
 
@@ -133,7 +134,7 @@ async def test_of_a_huge_text_only_what_the_model_can_read_is_sent(embedder: Emb
     texts = (huge, huge[:4_096], spaces, "\ud800 word")
     huge_vector, cut_vector, spaces_vector, surrogate_vector = await embedder.embed(texts, CancelSignal())
     assert huge_vector == cut_vector
-    assert [len(vector) for vector in (spaces_vector, surrogate_vector)] == [DIMENSIONS] * 2
+    assert [len(vector) for vector in (spaces_vector, surrogate_vector)] == [ENGLISH.dimensions] * 2
 
 
 async def test_without_the_package_the_error_says_how_to_get_it(
@@ -168,7 +169,8 @@ def tool_context(folder: Path, embedder: Embedder) -> ToolContext:
 async def test_the_tool_gives_few_vectors_and_stores_many(tmp_path: Path, embedder: Embedder) -> None:
     tool = tool_of(tool_context(tmp_path, embedder), "python_inference")
     few = await run(tool, {"action": "embed", "texts": ["one\0", "two"]})
-    assert [len(vector) for vector in msgspec.json.decode(text_of(few), type=list[list[float]])] == [DIMENSIONS] * 2
+    vectors = msgspec.json.decode(text_of(few), type=list[list[float]])
+    assert [len(vector) for vector in vectors] == [ENGLISH.dimensions] * 2
     assert few.summary == "2 vectors"
     many = await run(tool, {"action": "embed", "texts": [*["word " * 1_600] * 64]})
     file = Path(text_of(many).rpartition(" in ")[2])

@@ -8,7 +8,8 @@ import psutil
 import pytest
 
 from errand.engine.core.cancel import CancelSignal
-from errand.engine.memory.embedding import DIMENSIONS, Embedder
+from errand.engine.memory.embedding import Embedder
+from errand.engine.memory.embedding_models import ENGLISH
 from errand.engine.tools.context import Vector
 from tests.support.minilm import minilm
 
@@ -48,7 +49,7 @@ def cosine(first: Vector, second: Vector) -> float:
 async def test_texts_that_say_the_same_are_near_and_others_are_not(embedder: Embedder) -> None:
     texts = [text for pair in (*_NEAR, *_FAR) for text in pair]
     vectors = await embedder.embed(tuple(texts), CancelSignal())
-    assert {len(vector) for vector in vectors} == {DIMENSIONS}
+    assert {len(vector) for vector in vectors} == {ENGLISH.dimensions}
     assert [cosine(vector, vector) for vector in vectors] == pytest.approx([1.0] * len(texts), abs=1e-3)
     pairs = [cosine(first, second) for first, second in zip(vectors[::2], vectors[1::2], strict=True)]
     assert min(pairs[: len(_NEAR)]) > 0.6, pairs

@@ -16,7 +16,7 @@ import pytest
 from aiohttp import encode_basic_auth, web
 
 from errand.engine.download import DownloadFailed
-from errand.engine.memory.embedding import is_installed
+from errand.engine.memory.embedding_models import is_installed
 from errand.engine.memory.model_download import ModelDownload, ModelFile, ModelSource, ModelState
 from errand.engine.memory.model_package import ModelPackage, find_wheel, indexes_of
 from errand.engine.models.http_pool import HttpPool

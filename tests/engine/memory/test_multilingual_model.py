@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from errand.engine.core.cancel import CancelSignal
-from errand.engine.memory.embedding import DIMENSIONS, ENGLISH, MULTILINGUAL, Embedder, kind_of, missing_files
-from errand.engine.memory.passages import VECTORS_OF, vectors_of
-from errand.engine.tools.results import ToolError
+from errand.engine.memory.embedding import Embedder
+from errand.engine.memory.embedding_models import ENGLISH, MULTILINGUAL, kind_of, missing_files
+from errand.engine.memory.passages import vectors_of
 from errand.protocol.memory import MemorySearchParams
 from tests.support.engine_parts import engine_parts, remembered
 from tests.support.limits import WAIT_LIMIT_S
@@ -37,32 +37,23 @@ def multilingual(model: Path) -> Path:
 async def test_its_vectors_have_a_length_of_one(multilingual: Path) -> None:
     assert kind_of(multilingual) == MULTILINGUAL
     assert missing_files(multilingual) == []
-    embedder = Embedder(lambda: multilingual, kind=MULTILINGUAL)
+    embedder = Embedder(lambda: multilingual)
     try:
         boat, reordered, corn = await embedder.embed(("das rote Boot", "Boot rote das", "maïs prix"), CancelSignal())
     finally:
         await embedder.close()
     assert [sum(x * x for x in vector) for vector in (boat, corn)] == pytest.approx([1.0, 1.0], abs=1e-3)
-    assert boat == reordered and len(boat) == DIMENSIONS
+    assert boat == reordered and len(boat) == ENGLISH.dimensions
 
 
-async def test_it_is_not_used_beside_vectors_of_the_other_model(multilingual: Path) -> None:
-    assert vectors_of(ENGLISH) == VECTORS_OF != vectors_of(MULTILINGUAL)
-    embedder = Embedder(lambda: multilingual)
-    try:
-        with pytest.raises(ToolError, match="It is used when the engine has started again"):
-            await embedder.embed(("Boot",), CancelSignal())
-    finally:
-        await embedder.close()
-
-
-async def test_an_engine_that_starts_with_its_folder_makes_the_vectors_anew(tmp_path: Path, model: Path) -> None:
-    home, server = tmp_path / "home", ModelServer(answer=lambda request: Reply(text="Aha."))
-    for former, graph in (("model.onnx", "model.onnx"), ("model.onnx", "model_optimized.onnx")):
-        await asyncio.to_thread((model / former).rename, model / graph)
-        async with engine_parts(home, server) as engine:
-            engine.services.settings.set("embedding_folder", str(model))
-        async with engine_parts(home, server) as engine:
+async def test_a_running_engine_makes_the_vectors_anew_when_the_model_in_its_folder_is_another(
+    tmp_path: Path, model: Path
+) -> None:
+    assert vectors_of(ENGLISH) != vectors_of(MULTILINGUAL)
+    async with engine_parts(tmp_path / "home", ModelServer(answer=lambda request: Reply(text="Aha."))) as engine:
+        engine.services.settings.set("embedding_folder", str(model))
+        for graph in ("model.onnx", "model_optimized.onnx"):
+            await asyncio.to_thread((model / "model.onnx").rename, model / graph)
             for text in ("Das Boot liegt im Hafen", "Wo ist der Schlüssel?", "我把潮汐表放在厨房的抽屉里了。"):
                 await engine.watcher.end((await engine.start(text, mode="chat")).id)
             await remembered(engine)
@@ -74,6 +65,8 @@ async def test_an_engine_that_starts_with_its_folder_makes_the_vectors_anew(tmp_
             result = await memory.reader.search(MemorySearchParams(text="Boot im Hafen"), CancelSignal())
             assert result.remark == "" and result.hits[0].text == "Das Boot liegt im Hafen"
             assert stats.other_languages == (graph == "model.onnx")
+            about = tmp_path / "home" / "data" / "memory" / "vectors" / "index.json"
+            assert json.loads(about.read_bytes())["model"] == vectors_of(kind_of(model))
 
 
 @pytest.mark.skipif(find_spec("fastembed") is None, reason="fastembed is not installed")
@@ -82,4 +75,4 @@ async def test_fastembed_has_it_with_this_graph_and_as_many_numbers() -> None:
         sys.executable, "-c", _ABOUT, MULTILINGUAL.name, stdout=asyncio.subprocess.PIPE
     )
     output, _ = await process.communicate()
-    assert json.loads(output) == [[DIMENSIONS, MULTILINGUAL.files[0]]]
+    assert json.loads(output) == [[ENGLISH.dimensions, MULTILINGUAL.files[0]]]

@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 
 from errand.engine.core.cancel import CancelSignal
-from errand.engine.memory.embedding import DIMENSIONS, Embedder
+from errand.engine.memory.embedding import Embedder
+from errand.engine.memory.embedding_models import ENGLISH
 from errand.engine.memory.entries import MemoryEntry
 from errand.engine.memory.index import WordIndex
 from errand.engine.memory.index_thread import IndexThread
-from errand.engine.memory.passages import VECTORS_OF, count_passages, embedded_texts, passages, start_of
+from errand.engine.memory.passages import count_passages, embedded_texts, passages, start_of, vectors_of
 from errand.engine.memory.ranking.question import read_question
 from errand.engine.memory.search import MemorySearch, Semantics
 from errand.engine.memory.vector_filler import VectorFiller
@@ -72,7 +73,7 @@ class Noting(EmbeddedVectors):
     """Says how many points came at once."""
 
     def __init__(self, folder: Path) -> None:
-        super().__init__(folder, DIMENSIONS, VECTORS_OF)
+        super().__init__(folder, ENGLISH.dimensions, vectors_of(ENGLISH))
         self.amounts: list[int] = []
 
     async def upsert(self, points: Sequence[VectorPoint]) -> None:
@@ -86,7 +87,7 @@ class Memory:
         self.vectors = Noting(folder / "vectors")
         self.embedder = Embedder(lambda: model)
         semantics = Semantics(self.embedder, self.vectors)
-        self.filler = VectorFiller(self.index, semantics, lambda: True, lambda: False)
+        self.filler = VectorFiller(self.index, semantics, ENGLISH, lambda: False)
         self.search = MemorySearch(self.index, semantics, self.filler)
 
     async def filled(self, *entries: MemoryEntry) -> dict[str, int]:
@@ -168,11 +169,11 @@ async def test_vectors_that_were_made_of_whole_entries_are_thrown_away_and_made_
     async with opened(tmp_path, model) as memory:
         await memory.filled(entry(1, LONG))
     about = tmp_path / "vectors" / "index.json"
-    about.write_text(about.read_text().replace(VECTORS_OF, "sentence-transformers/all-MiniLM-L6-v2"))
+    about.write_text(about.read_text().replace(vectors_of(ENGLISH), "sentence-transformers/all-MiniLM-L6-v2"))
     async with opened(tmp_path, model) as memory:
         assert await memory.filled(entry(2, "The kettle leaks.")) == {"made": 2}
         assert await memory.vectors.count() == 7
-    assert VECTORS_OF in about.read_text()
+    assert vectors_of(ENGLISH) in about.read_text()
 
 
 async def test_a_model_that_gives_no_usable_vectors_is_told_and_words_are_searched(tmp_path: Path, model: Path) -> None:

@@ -9,8 +9,8 @@ import psutil
 import pytest
 
 from errand.engine.core.cancel import CancelSignal
-from errand.engine.memory.embedding import DIMENSIONS
-from errand.engine.memory.passages import VECTORS_OF
+from errand.engine.memory.embedding_models import ENGLISH
+from errand.engine.memory.passages import vectors_of
 from errand.engine.memory.vectors.embedded import EmbeddedVectors
 from errand.protocol.memory import MemoryPruneParams, MemorySearchParams, MemorySearchResult
 from tests.engine.memory.test_memory import entries, said
@@ -53,7 +53,7 @@ def children_of_memory() -> set[str]:
 
 async def stored(home: Path) -> int:
     """Return the number of stored vectors after the engine has ended."""
-    vectors = EmbeddedVectors(home / "data" / "memory" / "vectors", DIMENSIONS, VECTORS_OF)
+    vectors = EmbeddedVectors(home / "data" / "memory" / "vectors", ENGLISH.dimensions, vectors_of(ENGLISH))
     count = await vectors.count()
     await vectors.close()
     return count

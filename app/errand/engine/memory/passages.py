@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from errand.engine.core.cancel import CancelSignal
-from errand.engine.memory.embedding import MODEL_NAME, Embedder, ModelKind
+from errand.engine.memory.embedding import Embedder
+from errand.engine.memory.embedding_models import ModelKind
 from errand.engine.memory.entries import MemoryEntry
 from errand.engine.memory.vectors.base import MAX_PARTS, VectorPoint
 from errand.engine.tools.context import Vector
@@ -14,22 +15,20 @@ from errand.engine.tools.context import Vector
 _LENGTH = 600
 # A little more is not worth a second vector.
 _MAX_UNDIVIDED_LENGTH = 850
-# A store of vectors that were made otherwise is thrown away.
-VECTORS_OF = f"{MODEL_NAME}, passages of {_LENGTH} characters"
 _ENDS = tuple(map(re.compile, (r"\n\s*", r"(?<=[.!?])\s+", r"\s+")))
 
 
 def vectors_of(kind: ModelKind) -> str:
-    """Return what names the vectors of a model: those of another one are made anew."""
-    return VECTORS_OF.replace(MODEL_NAME, kind.name)
+    """Return what names the vectors of a model. A store of vectors that were made otherwise is thrown away."""
+    return f"{kind.name}, passages of {_LENGTH} characters"
 
 
 async def embed_entries(
-    entries: Sequence[MemoryEntry], embedder: Embedder, *, background: bool = False
+    entries: Sequence[MemoryEntry], embedder: Embedder, kind: ModelKind | None = None, *, background: bool = False
 ) -> list[VectorPoint]:
-    """Return the points of these entries. Raises `ToolError`."""
+    """Return the points of these entries, by the best model or one of this kind. Raises `ToolError`."""
     texts = [(entry, part, text) for entry in entries for part, text in enumerate(embedded_texts(entry))]
-    vectors = await embedder.embed(tuple(text for _, _, text in texts), CancelSignal(), background)
+    vectors = await embedder.embed(tuple(text for _, _, text in texts), CancelSignal(), background, kind)
     return [point_of(entry, vector, part) for (entry, part, _), vector in zip(texts, vectors, strict=True)]
 
 

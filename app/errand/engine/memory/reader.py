@@ -90,14 +90,14 @@ class MemoryReader:
         if not 1 <= params.limit <= _MAX_PAGE_ITEMS:
             raise InvalidParams(f"limit: {params.limit}; from 1 to {_MAX_PAGE_ITEMS}.")
         question = read_question(params.text, _today())
-        remark = self._why_words_alone()
+        remark, by_meaning = self._model_remark(), self._has_meanings()
         await self._note_if_missed(None)
         where = vector_filter(params.where, self._redact)
         if not_folders:
             where = replace(where or VectorFilter(), not_folders=not_folders)
-        outcome = await self._search.find(question, params.limit + _SPARE, cancel, where, by_meaning=not remark)
+        outcome = await self._search.find(question, params.limit + _SPARE, cancel, where, by_meaning=by_meaning)
         hits = await self._hits(outcome, question, params.limit, skip, where)
-        remarks = (remark or outcome.remark, await self._progress())
+        remarks = (remark, outcome.remark, await self._progress())
         return MemorySearchResult(hits=hits, remark=" ".join(filter(None, remarks)))
 
     async def recall(
@@ -123,6 +123,8 @@ class MemoryReader:
         try:
             await self._note_if_missed(where)
             async with asyncio.timeout(2 * _PATIENCE_S):
+                if not await self._index.read(WordIndex.last_number):
+                    return ()  # a model that is not loaded yet would hold the message up
                 nearest = await self._nearest(parsed, cancel, where)
                 relevant = await self._index.read(partial(relevant_entries, parsed, nearest, where))
                 once = newest_of_each(quoted_last(relevant), lambda entry: entry.indexed)
@@ -144,10 +146,10 @@ class MemoryReader:
         return node_id not in self._settings.values.not_given_again
 
     async def _nearest(self, message: ParsedMessage, cancel: CancelSignal, where: VectorFilter | None) -> Nearest:
-        if self._why_words_alone():
+        if not self._has_meanings():
             return Nearest()
         of_message, *clauses = await self._search.nearest(message.parts, cancel, where, _PATIENCE_S)
-        return Nearest(of_message, tuple(clauses))
+        return Nearest(of_message, tuple(clauses), self._search.is_simple)
 
     async def _recalled(
         self, relevant: Sequence[Relevant], message: ParsedMessage, skip: Callable[[MemoryItem], bool]
@@ -162,9 +164,10 @@ class MemoryReader:
 
     async def warm_up(self) -> None:
         """Load the model and the vectors, if there is a model and recall is on. Both end after a while."""
-        if self._settings.values.recall_tokens and not self._why_words_alone():
+        if self._settings.values.recall_tokens and self._has_meanings():
             with suppress(IndexUnavailable):
-                await self._search.find(read_question(""), 1, CancelSignal())
+                if await self._index.read(WordIndex.last_number):
+                    await self._search.find(read_question(""), 1, CancelSignal())
 
     async def page(self, params: MemoryListParams) -> MemoryListResult:
         """Return the newest entries before a number, at least one if there is any."""
@@ -195,11 +198,18 @@ class MemoryReader:
             raise NotFound(f"There is no entry {number} in memory. It may have been deleted, or indexed anew.")
         return items[0]
 
-    def _why_words_alone(self) -> str:
-        """Empty if there is a model, so that meanings can be searched too."""
+    def _has_meanings(self) -> bool:
+        """Return True if there is a model, so that meanings can be searched too."""
+        model = self._download.model()
+        return model.has_simple or (model.status == "ready" and not model.reason)
+
+    def _model_remark(self) -> str:
+        """Return what a search lacks of the model; empty with it, and where a simple one serves before it is wanted."""
         model = self._download.model()
         if model.status == "ready" and not model.reason:
             return ""
+        if model.has_simple:
+            return f"Meanings were searched by the simple model. {model.reason}" if model.reason else ""
         if model.status == "downloading":
             share = f"{100 * model.done / model.total:.0f} %" if model.total else "0 %"
             return f"Only words were searched: the embedding model is downloaded ({share})."

@@ -8,6 +8,7 @@ from typing import Protocol, TypeAlias
 
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.memory.embedding import Embedder
+from errand.engine.memory.embedding_models import SIMPLE, ModelKind
 from errand.engine.memory.index import EntryHead, WordIndex
 from errand.engine.memory.index_thread import IndexThread
 from errand.engine.memory.ranking.copies import equal_once, stand_once, without_most_copies
@@ -53,8 +54,11 @@ class Semantics:
 class VectorKeeper(Protocol):
     """The keeper of the vectors, which follow the index of words."""
 
-    async def check(self) -> None:
-        """Check, before the vectors are used, that they belong to this index. Raises a `VectorsError`."""
+    async def check(self) -> ModelKind:
+        """Check, before the vectors are used, that they belong to this index, and return of which model they are.
+
+        Raises a `VectorsError`.
+        """
         ...
 
     def suspect(self) -> None:
@@ -108,6 +112,11 @@ class MemorySearch:
         candidates = await self._index.read(partial(ranked, question, hits, nearness, limit, where))
         return SearchOutcome(candidates, nearness, {hit.number: hit.part for hit in nearest}, remark)
 
+    @property
+    def is_simple(self) -> bool:
+        """True if the simple model compares the meanings."""
+        return self._semantics is not None and self._semantics.embedder.kind == SIMPLE
+
     async def nearest(
         self, texts: tuple[str, ...], cancel: CancelSignal, where: VectorFilter | None, patience_s: float
     ) -> tuple[_Nearest, ...]:
@@ -142,9 +151,8 @@ class MemorySearch:
     async def _nearest(
         self, semantics: Semantics, texts: tuple[str, ...], where: VectorFilter | None, cancel: CancelSignal
     ) -> tuple[_Nearest, ...]:
-        if self._keeper is not None:
-            await self._keeper.check()
-        vectors = await semantics.embedder.embed(texts, cancel)
+        kind = await self._keeper.check() if self._keeper is not None else None
+        vectors = await semantics.embedder.embed(texts, cancel, kind=kind)
         return tuple([await semantics.vectors.search(vector, NEAREST, where) for vector in vectors])
 
 

@@ -10,9 +10,10 @@ from itertools import accumulate
 from pathlib import Path
 
 from errand.engine.memory.embedding import Embedder
+from errand.engine.memory.embedding_models import ModelKind
 from errand.engine.memory.index import IndexedEntry, WordIndex
 from errand.engine.memory.index_thread import IndexThread, IndexUnavailable
-from errand.engine.memory.passages import count_passages, embed_entries
+from errand.engine.memory.passages import count_passages, embed_entries, vectors_of
 from errand.engine.memory.search import Semantics
 from errand.engine.memory.vector_states import (
     removed_note,
@@ -45,18 +46,20 @@ _PURGE_REST = 4.0
 
 
 class VectorFiller:
-    """The filler of the vectors. `is_ready` says whether there is a model; while `is_busy`, tasks get the processor."""
+    """The filler of the vectors. While `is_busy`, tasks get the processor.
 
-    def __init__(
-        self, index: IndexThread, semantics: Semantics, is_ready: Callable[[], bool], is_busy: Callable[[], bool]
-    ) -> None:
+    `semantics` has the vectors of `kind`. They are made anew by the best model that is there when another comes, or
+    when theirs goes and one is left.
+    """
+
+    def __init__(self, index: IndexThread, semantics: Semantics, kind: ModelKind, is_busy: Callable[[], bool]) -> None:
         self.problem = ""
         # True while more entries wait for vectors than are embedded at once.
         self.is_behind = False
         self._index = index
         self._embedder: Embedder = semantics.embedder
         self._vectors: VectorStore = semantics.vectors
-        self._is_ready = is_ready
+        self._kind = kind
         self._is_busy = is_busy
         self._wake = asyncio.Event()
         self._unwanted: list[int] = []
@@ -139,28 +142,33 @@ class VectorFiller:
         if self._is_suspect:
             self._is_suspect = False
             await self.check()
-        identity, entries = await self._index.run(partial(waiting_entries, _PASSAGES))
-        while entries and self._is_ready():
-            self.is_behind = len(entries) == _PASSAGES
+        if self._embedder.kind not in (self._kind, None):
             await self.check()
+        identity, entries = await self._index.run(partial(waiting_entries, _PASSAGES))
+        while entries and self._embedder.kind is not None:
+            self.is_behind = len(entries) == _PASSAGES
+            kind = await self.check()
             self._embedder.throttled = self._is_busy()
             chosen = [indexed.entry for indexed in _first(entries)]
-            points = await embed_entries(chosen, self._embedder, background=True)
-            await self._store(identity, [entry.number for entry in chosen], points)
+            points = await embed_entries(chosen, self._embedder, kind, background=True)
+            await self._store(identity, kind, [entry.number for entry in chosen], points)
             await self._remove_unwanted()
             await self._purge()
             identity, entries = await self._index.run(partial(waiting_entries, _PASSAGES))
-        self.is_behind = bool(entries) and self._is_ready()
+        self.is_behind = bool(entries) and self._embedder.kind is not None
         if self._new >= _MANY:
             await self._vectors.optimise()
             self._new = 0
 
-    async def _store(self, identity: str, numbers: Sequence[int], points: Sequence[VectorPoint]) -> None:
+    async def _store(
+        self, identity: str, kind: ModelKind, numbers: Sequence[int], points: Sequence[VectorPoint]
+    ) -> None:
         """Store complete entries: an entry that is noted as made has all its vectors."""
         failed = {point.number for point in points if not has_direction(point.vector)}
         usable = [number for number in numbers if number not in failed]
         async with self._checking:
-            if identity != self._checked:  # the index was made anew meanwhile: these numbers mean others now
+            # The index was made anew meanwhile, so that these numbers mean others now; or it is of another model.
+            if identity != self._checked or kind != self._kind:
                 return
             await self._vectors.upsert([point for point in points if point.number not in failed])
             noted = await self._index.run(partial(set_states, identity, usable, "made"))
@@ -205,25 +213,42 @@ class VectorFiller:
         if not self.to_remove:
             self._all_removed.set()
 
-    async def check(self) -> None:
+    async def check(self) -> ModelKind:
         """Make the store agree with the index, once for each index: before that its numbers mean nothing.
 
-        A killed engine may have left them different; an index that was made anew numbers its entries anew. Raises a
-        `VectorsError`, and `IndexUnavailable`.
+        A killed engine may have left them different; an index that was made anew numbers its entries anew, and another
+        model makes its vectors anew. Returns of which model they are. Raises a `VectorsError`, and `IndexUnavailable`.
         """
         async with self._checking:
-            generation = self._index.generation
-            if self._checked and self._checked_in == generation:  # the index thread is busy with the same search
-                return
-            identity = await self._index.run(WordIndex.identity)
-            if identity == self._checked:
-                self._checked_in = generation
-                return
-            if await asyncio.to_thread(_read, self._note) != identity:
-                await self._begin(identity)
-            else:
-                await self._compare(identity)
-            self._checked, self._checked_in = identity, generation
+            await self._follow_model()
+            await self._check_index()
+            return self._kind
+
+    async def _follow_model(self) -> None:
+        kind = self._embedder.kind or self._kind
+        if kind == self._kind:
+            return
+        self._checked = ""  # compared again if this fails
+        await self._vectors.use(kind.dimensions, vectors_of(kind))
+        self._kind = kind
+        identity = await self._index.run(WordIndex.identity)
+        await self._begin(identity)
+        self._checked, self._checked_in = identity, self._index.generation
+        self.wake()
+
+    async def _check_index(self) -> None:
+        generation = self._index.generation
+        if self._checked and self._checked_in == generation:  # the index thread is busy with the same search
+            return
+        identity = await self._index.run(WordIndex.identity)
+        if identity == self._checked:
+            self._checked_in = generation
+            return
+        if await asyncio.to_thread(_read, self._note) != identity:
+            await self._begin(identity)
+        else:
+            await self._compare(identity)
+        self._checked, self._checked_in = identity, generation
 
     async def _compare(self, identity: str) -> None:
         stored = await self._vectors.numbers()

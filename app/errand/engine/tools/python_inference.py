@@ -49,7 +49,7 @@ class PythonInferenceArguments(Struct, frozen=True):
         Literal["complete", "plan", "embed"],
         Meta(
             description="complete: an answer to the prompt alone. plan: the next step as JSON: reasoning, tool_calls, "
-            "question, is_complete. embed: 384 numbers for each text, near each other for like meaning (dot product)."
+            "question, is_complete. embed: a vector for each text, near each other for like meaning (dot product)."
         ),
     ]
     prompt: Annotated[str, Meta(description="complete: all that the model gets to know.")] = ""

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from errand.engine.memory.embedding import DIMENSIONS, Embedder
+from errand.engine.memory.embedding import Embedder
+from errand.engine.memory.embedding_models import ENGLISH
 from errand.engine.memory.index_thread import IndexThread
-from errand.engine.memory.passages import VECTORS_OF, embed_entries
+from errand.engine.memory.passages import embed_entries, vectors_of
 from errand.engine.memory.search import Semantics
 from errand.engine.memory.vectors.embedded import EmbeddedVectors
 from errand.engine.memory.words.identifiers import identifiers_in
@@ -112,7 +113,8 @@ async def memory_by_meaning(tmp_path: Path) -> AsyncGenerator[Memory]:
     folder = minilm()
     if folder is None or sys.platform == "win32":
         pytest.skip("the real embedding model is not there: `make model` builds it, or ERRAND_MINILM names its folder")
-    embedder, vectors = Embedder(lambda: folder), EmbeddedVectors(tmp_path / "vectors", DIMENSIONS, VECTORS_OF)
+    embedder = Embedder(lambda: folder)
+    vectors = EmbeddedVectors(tmp_path / "vectors", ENGLISH.dimensions, vectors_of(ENGLISH))
     memory = Memory(IndexThread(tmp_path / "memory.db"), Semantics(embedder, vectors))
     for _, exact, others in CASES:
         await memory.add(*others, exact)

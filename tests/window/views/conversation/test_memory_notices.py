@@ -79,6 +79,21 @@ async def test_not_now_is_remembered(fixture: ViewFixture) -> None:
     assert fixture.view.notices.shown is None
 
 
+async def test_with_the_simple_model_the_offer_and_the_end_speak_of_a_better_one(fixture: ViewFixture) -> None:
+    fixture.gate.set()
+    models, notices = fixture.engine.stores.embedding_model, fixture.view.notices
+    offer = EmbeddingModel(
+        status="missing", total=91_000_000, hosts=("huggingface.co",), is_offered=True, has_simple=True
+    )
+    models.apply(EmbeddingModelUpdate(model=offer))
+    await until(lambda: notices.shown == "memory")
+    better = "A better one is a 91 MB download from huggingface.co."
+    assert notices.text == f"Search by meaning uses a simple built-in model. {better}"
+    models.is_followed = True
+    models.apply(EmbeddingModelUpdate(model=EmbeddingModel(status="ready", has_simple=True)))
+    assert notices.text == "Memory is searched with the better model now."
+
+
 async def test_a_download_shows_its_progress_is_cancelled_resumed_and_says_why_it_failed(
     fixture: ViewFixture, answers: asyncio.Event
 ) -> None:

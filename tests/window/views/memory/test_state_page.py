@@ -141,6 +141,18 @@ def test_a_failed_model_says_why_and_can_be_tried_again(model: ModelView) -> Non
     assert visible(model)["Download the embedding model"].text() == "Try again"
 
 
+def test_the_simple_model_is_named_beside_what_is_better(model: ModelView) -> None:
+    simple = EmbeddingModel(status="missing", total=91_000_000, hosts=("huggingface.co",), has_simple=True)
+    model.show_model(simple)
+    better = "A better one is a 91 MB download from huggingface.co."
+    assert has(model, f"Search by meaning uses a simple built-in model. {better}")
+    assert visible(model)["Download the embedding model"].text() == "Download"
+    model.show_model(EmbeddingModel(status="failed", reason="The disk is full.", has_simple=True))
+    assert has(model, "Entries are also found by their meaning, with a simple built-in model. The disk is full.")
+    model.show_model(EmbeddingModel(status="ready", has_simple=True))
+    assert has(model, "Ready. Entries are also found by their meaning.")
+
+
 def test_a_ready_model_offers_no_download(model: ModelView) -> None:
     model.show_model(EmbeddingModel(status="ready", folder="/srv/model"))
     assert has(model, "Ready.") and has(model, "/srv/model") and visible(model) == {}

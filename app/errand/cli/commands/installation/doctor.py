@@ -315,9 +315,10 @@ async def _search_by_meaning(connection: Connection) -> Finding:
         case "downloading":
             return Finding("good", "memory", download_text(model))
         case "missing" if model.reason:
-            return Finding("could_be_better", "memory", tr("searched by words alone"), model.reason)
+            how = tr("searched by meaning with a simple model") if model.has_simple else tr("searched by words alone")
+            return Finding("could_be_better", "memory", how, model.reason)
         case "missing" | "failed":
-            text = f"{tr('searched by words alone.')} {offer_text(model)}"
+            text = offer_text(model) if model.has_simple else f"{tr('searched by words alone.')} {offer_text(model)}"
             return Finding("good", "memory", text, model.reason or tr("To get it: errand memory download"))
 
 

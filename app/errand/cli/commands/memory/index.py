@@ -18,7 +18,7 @@ from errand.cli.terminal.text import aligned, escape_hidden, escape_hidden_line,
 from errand.client.connection import Connection
 from errand.client.errors import CallError, ConnectionLost
 from errand.client.number_format import file_size
-from errand.client.texts.embedding_model import percent_done
+from errand.client.texts.embedding_model import finds_meanings, percent_done
 from errand.client.texts.forgetting import being_removed
 from errand.client.texts.messages import repetition_text
 from errand.protocol.blocks import MemoryRole
@@ -171,7 +171,7 @@ async def _rebuild(connection: Connection, output: CommandOutput) -> None:
     output.result(stats, tr("Rebuilt: {entries}.").format(entries=entries))
     if stats.problem:
         output.note(stats.problem)
-    elif stats.to_embed and stats.model.status == "ready":
+    elif stats.to_embed and finds_meanings(stats.model):
         vectors = trn("{n} vector", "{n} vectors", stats.to_embed)
         output.note(tr("{vectors} follow in the background.").format(vectors=vectors))
 
@@ -219,12 +219,13 @@ def _to_embed(stats: MemoryStatsResult) -> str:
 
 def _rows(stats: MemoryStatsResult) -> list[tuple[str, str]]:
     model = stats.model
+    without = tr("simple, built in; for a better one: errand memory download") if model.has_simple else ""
     state = {
         "ready": f"in {escape_hidden_line(str(Path(model.folder)))}",
         "downloading": tr("{done} of {total} downloaded").format(
             done=file_size(model.done), total=file_size(model.total)
         ),
-        "missing": model.reason or tr("not downloaded yet"),
+        "missing": model.reason or without or tr("not downloaded yet"),
         "failed": model.reason,
     }[model.status]
     rows = [

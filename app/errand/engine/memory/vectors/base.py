@@ -128,6 +128,10 @@ class VectorStore(Protocol):
         """
         ...
 
+    async def use(self, dimensions: int, model: str) -> None:
+        """Keep vectors of another model from now on. A store that has others is a mismatch until it is cleared."""
+        ...
+
     async def clear(self) -> None:
         """Throw everything away, a damaged index and one of another model too, and start with an empty one."""
         ...

@@ -142,6 +142,11 @@ class ProcessVectors(ABC):
     async def purge(self) -> None:
         await self._ask({"op": "purge"}, _OPTIMISE_S)
 
+    async def use(self, dimensions: int, model: str) -> None:
+        async with self._lock:
+            await self._end()
+            self._dimensions, self._model = dimensions, model
+
     async def clear(self) -> None:
         async with self._lock:
             await self._end()

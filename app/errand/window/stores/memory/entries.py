@@ -8,6 +8,7 @@ from pathlib import Path
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from errand.client.memory_export import export_memory, form_of
+from errand.client.texts.embedding_model import finds_meanings
 from errand.protocol.memory import (
     MEMORY_FORGET,
     MEMORY_GET,
@@ -219,7 +220,7 @@ class MemoryStateStore(QObject):
         stats = self.stats
         if stats is None:
             return False
-        is_embedding = stats.to_embed > 0 and stats.model.status == "ready"
+        is_embedding = stats.to_embed > 0 and finds_meanings(stats.model)
         return stats.to_index > 0 or stats.to_remove > 0 or is_embedding or stats.model.status == "downloading"
 
     def open(self) -> None:

@@ -12,6 +12,7 @@ from errand.window.views.composer.notices import NoticeKind
 from errand.window.widgets.notice_line import Notice
 
 _READY = tr("Memory is searched by meaning now.")
+_BETTER = tr("Memory is searched with the better model now.")
 
 
 class MemoryNotices(QObject):
@@ -50,7 +51,7 @@ class MemoryNotices(QObject):
             case "failed" if is_followed:
                 return Notice(model.reason, "failed", (tr("Try again"),), is_dismissible=True)
             case "ready" if is_followed:
-                return Notice(_READY, "done", is_dismissible=True)
+                return Notice(_BETTER if model.has_simple else _READY, "done", is_dismissible=True)
             case _:
                 return None
 

@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QFileDialog, QWidget
 
 from errand.client.number_format import file_size
 from errand.client.safe_text import escape_hidden_line, plain
-from errand.client.texts.embedding_model import download_text, multilingual_text, percent_done
+from errand.client.texts.embedding_model import download_text, finds_meanings, multilingual_text, percent_done
 from errand.client.texts.forgetting import being_removed
 from errand.protocol.memory import EmbeddingModel, MemoryLogEntry, MemoryPruneResult, MemoryStatsResult
 from errand.text.translation import grouped, tr, trn
@@ -150,7 +150,7 @@ class NumbersView(QWidget):
                 "{n} message left to index · {percent} %", "{n} messages left to index · {percent} %", stats.to_index
             ).format(percent=percent)
             self._progress.show_progress(progress_text, self._most_to_index - stats.to_index, self._most_to_index)
-        elif stats.to_embed and stats.model.status == "ready":
+        elif stats.to_embed and finds_meanings(stats.model):
             percent = percent_done(stats.vectors, stats.to_embed)
             progress_text = trn(
                 "{n} entry without a vector · {percent} %", "{n} entries without a vector · {percent} %", stats.to_embed

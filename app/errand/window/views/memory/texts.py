@@ -29,6 +29,7 @@ _MAX_TITLE_LENGTH = 300  # characters
 _MAX_LISTED_NODES = 6
 _MISSING = tr("The embedding model isn't downloaded yet. Entries are only found by their words.")
 _FAILED = tr("The model can't be used. Entries are only found by their words.")
+_SIMPLE = tr("Entries are also found by their meaning, with a simple built-in model.")
 _READY = tr("Ready. Entries are also found by their meaning.")
 
 
@@ -82,7 +83,9 @@ def model_text(model: EmbeddingModel) -> str:
         case "ready":
             return f"{_READY} {reason}".strip()
         case "failed":
-            return f"{_FAILED} {reason}".strip()
+            return f"{_SIMPLE if model.has_simple else _FAILED} {reason}".strip()
+        case "missing" | "downloading" if model.has_simple:
+            return f"{_SIMPLE} {reason}" if reason else offer_text(model)
         case "missing" | "downloading":
             return reason or (f"{_MISSING} {offer_text(model)}" if model.hosts else _MISSING)
 
