@@ -148,6 +148,21 @@ async def test_what_git_has_lost_meanwhile_is_said(work: Work) -> None:
     assert (file.name, file.state, file.can_undo) == ("a.txt", "not_kept", False)
 
 
+async def test_an_object_of_git_that_has_become_another_is_not_restored(work: Work) -> None:
+    fill(work)
+    git(work, "init", "-q")
+    git(work, "add", "-A")
+    code = (
+        "import zlib\nfor path in Path('.git/objects').glob('??/*'): path.chmod(0o600); "
+        "path.write_bytes(zlib.compress(b'blob 30000000\\0' + bytes(30_000_000)))\n"
+        "Path('a.txt').unlink(); Path('c.txt').unlink()"
+    )
+    await work.shell(1, script(work, code))
+    assert {name: file.state for name, file in (await work.files()).items()} == dict.fromkeys(
+        ("a.txt", "c.txt"), "not_kept"
+    )
+
+
 async def test_a_file_whose_bytes_are_not_those_of_git_is_copied(work: Work) -> None:
     work.put(".gitattributes", "*.txt text eol=crlf\n")
     work.put("a.txt", "one\r\ntwo\r\n")

@@ -322,8 +322,8 @@ class FolderBaseline:
             if owner is not None and not _has_content(before, now):
                 count += 1
                 if count <= _MAX_CHANGES:
-                    mode = row.mode if row is not None else None
-                    writer.record(Difference(path, before, mode, now, self._owner_of(path, owner)))
+                    mode, size = (row.mode, row.size) if row is not None else (None, 0)
+                    writer.record(Difference(path, before, mode, now, self._owner_of(path, owner)), size)
             writer.flush(only_full=True)
         writer.flush()
         if count > _MAX_CHANGES:

@@ -95,8 +95,10 @@ class BaselineWriter:
         piece.rows.append(FileRow(path, identity, size, content, now.mode))
         self._count(piece.rows[-1], 1)
 
-    def record(self, difference: Difference) -> None:
+    def record(self, difference: Difference, size: int) -> None:
+        """Record a change; `size` is that of the content from before, which git may have."""
         self._piece.differences.append(difference)
+        self._piece.size += size
 
     def flush(self, *, only_full: bool = False) -> None:
         """Store what was taken and recorded, and publish the changes. Raises OSError."""

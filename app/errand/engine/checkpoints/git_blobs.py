@@ -10,10 +10,14 @@ import os
 import shutil
 import struct
 import subprocess
-from collections.abc import Iterable
+import tempfile
+import threading
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
+from errand.engine.checkpoints.contents import MAX_FILE_BYTES
 from errand.system.regular_file import make_folder, open_regular, read_at_most
 
 _log = logging.getLogger(__name__)
@@ -87,30 +91,42 @@ def read_blobs(objects: str, blobs: Iterable[str], scratch: Path) -> dict[str, b
             "GIT_NO_LAZY_FETCH": "1",
             "GIT_NO_REPLACE_OBJECTS": "1",
         }
-        ran = subprocess.run(
-            ("git", "cat-file", "--batch"),
-            input="\n".join(ids).encode() + b"\n",
-            capture_output=True,
-            env=environment,
-            cwd=scratch,
-            timeout=_TIMEOUT_S,
-            check=False,
-        )
+        with tempfile.TemporaryFile() as request:
+            request.write("\n".join(ids).encode() + b"\n")
+            request.seek(0)
+            with subprocess.Popen(
+                ("git", "cat-file", "--batch"),
+                stdin=request,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env=environment,
+                cwd=scratch,
+            ) as git:
+                limit = threading.Timer(_TIMEOUT_S, git.kill)
+                limit.start()
+                try:
+                    assert git.stdout is not None
+                    return dict(_read(git.stdout))
+                finally:
+                    limit.cancel()
+                    git.kill()
     except (OSError, subprocess.SubprocessError) as error:
         _log.warning("contents were not read from git: %s", error)
         return {}
-    return dict(_read(ran.stdout))
 
 
-def _read(output: bytes) -> Iterable[tuple[str, bytes]]:
-    at = 0
-    while (end := output.find(b"\n", at)) >= 0:
-        header = output[at:end].split()
-        at = end + 1
+def _read(output: IO[bytes]) -> Iterator[tuple[str, bytes]]:
+    """Yield blobs as `git cat-file --batch` prints them, until one is larger than what is kept.
+
+    Commands can write git's objects: one may hold something else than its name says, of any size.
+    """
+    while header := output.readline(_MAX_POINTER_BYTES).split():
         if len(header) != 3 or not header[2].isdigit():
             continue  # missing
-        content = output[at : at + int(header[2])]
-        at += len(content) + 1
+        size = int(header[2])
+        if size > MAX_FILE_BYTES:
+            return
+        content = output.read(size + 1)[:size]
         if blob_id(content) == header[0].decode():
             yield header[0].decode(), content
 
