@@ -37,7 +37,7 @@ MULTILINGUAL = ModelKind(
     ("model_optimized.onnx", "tokenizer.json", "tokenizer_config.json"),
     128,
 )
-# A table with 256 numbers for each of 32,000 tokens, of which a text gets the mean, however long (decision 92).
+# A table with 256 numbers for each of 32,000 tokens, of which a text gets the mean, however long (decision 94).
 SIMPLE = ModelKind(
     "wordllama l2_supercat 256",
     ("weights/l2_supercat_256.safetensors", "tokenizers/l2_supercat_tokenizer_config.json"),

@@ -61,7 +61,7 @@ _OF_MODEL = _Weights(
     enough=5.3,
     enough_beside_others=4.3,
 )
-# Near a fit on the split `tune` (decision 92): its cosines say less, and where those of others are high, nothing.
+# Near a fit on the split `tune` (decision 94): its cosines say less, and where those of others are high, nothing.
 _OF_SIMPLE_MODEL = _Weights(
     standing=12.0,
     neighbour=10.0,
