@@ -24,8 +24,8 @@ APPROVAL_MODES: dict[ApproveMode, tuple[str, str]] = {
     "auto": (
         tr("Auto in the sandbox"),
         tr(
-            "Edits files and runs commands that stay in the sandbox without asking: they change only the working "
-            "folder and have no network. Asks about everything else."
+            "Edits files and runs commands in the sandbox without asking: they have no network and can only change the "
+            "working folder. Asks about everything else."
         ),
     ),
     "plan": (tr("Plan"), tr("Read-only: the agent makes a plan and changes nothing.")),

@@ -1,4 +1,4 @@
-"""What an empty window offers: the folders that a task can start in, and whether the tour was played."""
+"""What an empty window offers: the folders that a task can start in, the tour, the first choice of an approval mode."""
 
 from pathlib import Path
 
@@ -70,6 +70,18 @@ class WelcomeStore(QObject):
     def set_toured(self) -> None:
         if not self.has_toured:
             self._state.settings.has_toured = True
+            self._state.save_soon()
+            self.changed.emit()
+
+    @property
+    def has_chosen_mode(self) -> bool:
+        """True once a person has chosen an approval mode, here or below a message field."""
+        settings = self._state.settings
+        return settings.has_chosen_mode or settings.options.approve != "ask"
+
+    def set_mode_chosen(self) -> None:
+        if not self.has_chosen_mode:
+            self._state.settings.has_chosen_mode = True
             self._state.save_soon()
             self.changed.emit()
 

@@ -81,6 +81,7 @@ class WindowSettings(msgspec.Struct):
     recent_models: list[str] = []
     recent_folders: list[str] = []
     has_toured: bool = False
+    has_chosen_mode: bool = False
     compared_models: list[str] = []
     scrolls_together: bool = True
     unread: list[str] = []

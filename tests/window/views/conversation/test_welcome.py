@@ -8,6 +8,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QFileDialog
 
+from errand.engine.sandbox.detection import is_sandboxed
 from errand.system.environment import terminal_folder
 from errand.system.paths import Paths
 from errand.window.main import build_window
@@ -92,6 +93,33 @@ async def test_the_tour_is_the_first_thing_to_do_until_it_was_played(
     assert welcome.focus_pane() is welcome.set_up
     state.flush()
     assert WindowStateStore(tmp_path / "window.json").settings.has_toured
+
+
+@pytest.mark.skipif(not is_sandboxed("auto"), reason="there is no sandbox")
+async def test_the_first_choice_of_a_mode_is_offered_until_one_is_chosen(
+    window: MainWindow, state: WindowStateStore, tmp_path: Path
+) -> None:
+    view = window.conversations.active
+    await until(view.welcome.first_mode.isVisible)
+    press(view.welcome, "Auto in the sandbox (recommended)")
+    assert view.input_panel.task_options.options.approve == "auto"
+    assert not view.welcome.first_mode.isVisible()
+    state.flush()
+    settings = WindowStateStore(tmp_path / "window.json").settings
+    assert (settings.has_chosen_mode, settings.options.approve) == (True, "auto")
+
+
+@pytest.mark.skipif(not is_sandboxed("auto"), reason="there is no sandbox")
+async def test_a_mode_chosen_below_the_message_field_is_a_choice_too(window: MainWindow) -> None:
+    view = window.conversations.active
+    await until(view.welcome.first_mode.isVisible)
+    view.input_panel.approval_mode.cycle()
+    assert not view.welcome.first_mode.isVisible()
+
+
+async def test_without_a_model_no_mode_is_offered(window: MainWindow) -> None:
+    welcome = await empty(window)
+    assert not welcome.first_mode.isVisible()
 
 
 async def test_folders_that_exist_are_offered_and_the_one_of_the_terminal_comes_first(window: MainWindow) -> None:

@@ -15,7 +15,7 @@ from errand.window.widgets.boxes import STRETCH, hbox, set_hbox, set_vbox, vbox
 from errand.window.widgets.dialogs import FramelessDialog, move_on_screen
 from errand.window.widgets.labels import TextLabel
 
-_ICONS: dict[ApproveMode, str] = {
+ICONS: dict[ApproveMode, str] = {
     "ask": "shield-question-mark",
     "edits": "file-pen",
     "auto": "shield-check",
@@ -75,7 +75,7 @@ class ApprovalModeView(QWidget):
         self.mode_button.setAccessibleDescription(about)
         set_tool_tip(self.mode_button, tr("{about} Press Shift+Tab to switch.").format(about=about))
         set_style(self.mode_button, "tone", tone or "")
-        self.mode_button.setIcon(self._theme.icon(_ICONS[mode], tone or "muted"))
+        self.mode_button.setIcon(self._theme.icon(ICONS[mode], tone or "muted"))
 
     def open_panel(self) -> None:
         """Open the panel of the approval modes."""
@@ -150,7 +150,7 @@ class ApprovalModeDialog(FramelessDialog):
         is_current = mode == self._mode
         button = push_button(name, "quiet", name=tr("{name}, selected").format(name=name) if is_current else name)
         tone = "waiting" if mode == "all" else "text"
-        button.setIcon(self._theme.icon("check" if is_current else _ICONS[mode], tone))
+        button.setIcon(self._theme.icon("check" if is_current else ICONS[mode], tone))
         button.setAccessibleDescription(about)
         button.clicked.connect(partial(self._on_clicked, mode))
         return button

@@ -61,7 +61,7 @@ class PromptHistory:
 
 
 class InputPanelView(QWidget):
-    """Emits `sent` for each message, and `model_missing` if no model is available.
+    """Emits `sent` for each message, `model_missing` if no model is available, `mode_chosen` for an approval mode.
 
     Emits `options_changed` when the user changes the options of the next task, and `files_changed` with the paths
     attached to the unsent message.
@@ -71,6 +71,7 @@ class InputPanelView(QWidget):
     model_missing = Signal()
     files_changed = Signal(object)
     options_changed = Signal(object)
+    mode_chosen = Signal()
 
     def __init__(
         self,
@@ -223,7 +224,7 @@ class InputPanelView(QWidget):
             switch.mode_requested.connect(store.commands.set_mode)
         self.queue.focus_released.connect(composer.setFocus)
         self.task_options.changed.connect(self._on_options_changed)
-        self.approval_mode.chosen.connect(self._on_mode_chosen)
+        self.approval_mode.chosen.connect(self.choose_mode)
         self.completions.failed.connect(store.failed)
         composer.writing.connect(self._on_writing)
         composer.field.mode_cycle_requested.connect(self.approval_mode.cycle)
@@ -283,7 +284,9 @@ class InputPanelView(QWidget):
             self.task_options.set_approve(self._store.conversation.approve)
             self._apply_options()
 
-    def _on_mode_chosen(self, mode: ApproveMode) -> None:
+    def choose_mode(self, mode: ApproveMode) -> None:
+        """Choose the approval mode of the conversation, or of the new one."""
+        self.mode_chosen.emit()
         if self._store.conversation_id is None:
             self.task_options.set_approve(mode)
             self._apply_options()

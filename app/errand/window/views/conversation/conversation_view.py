@@ -102,12 +102,13 @@ class ConversationView(QWidget):
     def welcome(self) -> WelcomeView:
         """Created on first use: a tab with a conversation has none."""
         if self._welcome is None:
-            self._welcome = welcome = WelcomeView(self._welcome_store, self._models, self._theme)
+            self._welcome = welcome = WelcomeView(self._welcome_store, self._models, self._stores.sandbox, self._theme)
             welcome.tour_requested.connect(self.tour_requested)
             welcome.setup_requested.connect(self.setup_requested)
             welcome.local_model_requested.connect(self.local_model_requested)
             welcome.browse_requested.connect(self.input_panel.task_options.choose_folder)
             welcome.folder_chosen.connect(self._on_folder_chosen)
+            welcome.mode_chosen.connect(self.input_panel.choose_mode)
             self._stack.addWidget(welcome)
             self._show_folders()
         return self._welcome
@@ -182,6 +183,7 @@ class ConversationView(QWidget):
         self._welcome_store.changed.connect(self._show_folders)
         self.input_panel.task_options.folder_changed.connect(self._show_folders)
         self.input_panel.sent.connect(self._on_sent)
+        self.input_panel.mode_chosen.connect(self._welcome_store.set_mode_chosen)
         self.tour_requested.connect(self.task_notices.forget_missing_model)
 
     def _on_files_changed(self) -> None:

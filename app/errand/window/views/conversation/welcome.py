@@ -8,10 +8,11 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QVBoxLayout, QWi
 
 from errand.client.safe_text import escape_hidden_line
 from errand.text.translation import tr
-from errand.window.stores.catalog import ModelStore
+from errand.window.stores.catalog import ModelStore, SandboxStore
 from errand.window.stores.welcome import WelcomeStore, short_path
 from errand.window.theme.style import push_button, set_style, set_tool_tip
 from errand.window.theme.theme import Theme
+from errand.window.views.conversation.first_mode import FirstModeView
 from errand.window.widgets.boxes import BoxPart, fill, hbox, set_hbox, set_vbox, stretch
 from errand.window.widgets.buttons import IconButton
 from errand.window.widgets.containers import clear_layout, vertical_scroll_area
@@ -31,16 +32,20 @@ _BUTTON_PADDING = 13 + 19 + 8  # the style sheet's, and the space before the tex
 
 
 class WelcomeView(QWidget):
-    """Emits what its buttons request. `folder_chosen` has the folder, `browse_requested` asks for another one."""
+    """Emits what its buttons request. `folder_chosen` has the folder, `browse_requested` asks for another one,
+    `mode_chosen` has the approval mode.
+    """
 
     tour_requested = Signal()
     setup_requested = Signal()
     local_model_requested = Signal()
     browse_requested = Signal()
     folder_chosen = Signal(str)
+    mode_chosen = Signal(str)
 
-    def __init__(self, store: WelcomeStore, models: ModelStore, theme: Theme) -> None:
+    def __init__(self, store: WelcomeStore, models: ModelStore, sandbox: SandboxStore, theme: Theme) -> None:
         super().__init__()
+        self._sandbox = sandbox
         self._store = store
         self._models = models
         self._theme = theme
@@ -54,13 +59,16 @@ class WelcomeView(QWidget):
         self.tour = push_button(tr("Play the tour"))
         self._buttons = QWidget()
         self.folders = FoldersView(store, theme)
+        self.first_mode = FirstModeView(theme)
         self._lay_out()
         self.set_up.clicked.connect(self.setup_requested)
         self.run_here.clicked.connect(self.local_model_requested)
         self.tour.clicked.connect(self.tour_requested)
         self.folders.chosen.connect(self.folder_chosen)
         self.folders.browse.clicked.connect(self.browse_requested)
+        self.first_mode.chosen.connect(self.mode_chosen)
         models.changed.connect(self._show)
+        sandbox.changed.connect(self._show)
         store.changed.connect(self._show)
         theme.changed.connect(self._on_theme_changed)
         self._show()
@@ -92,6 +100,8 @@ class WelcomeView(QWidget):
         column.addWidget(self._buttons, 0, centre)
         column.addSpacing(tokens.space_close)
         column.addLayout(_centred(self.folders, self._theme))
+        column.addSpacing(tokens.space_wide)
+        column.addLayout(_centred(self.first_mode, self._theme))
         column.addStretch(3)
         set_vbox(self, vertical_scroll_area(inside))
 
@@ -101,6 +111,8 @@ class WelcomeView(QWidget):
         self._title.setText(_NO_MODEL_TITLE if is_empty else _TITLE)
         self._text.setText((_NO_MODEL_TEXT if has_toured else f"{_NO_MODEL_TEXT} {_TOUR_TEXT}") if is_empty else _TEXT)
         self._buttons.setVisible(is_empty)
+        # Without a sandbox there is no mode to recommend, and before there is a model nothing to do.
+        self.first_mode.setVisible(self._sandbox.holds and not is_empty and not self._store.has_chosen_mode)
         set_style(self.tour, "look", "plain" if has_toured else "primary")
         set_style(self.set_up, "look", "primary" if has_toured else "plain")
 
