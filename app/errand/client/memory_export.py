@@ -2,12 +2,12 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO, Literal, Protocol
+from typing import BinaryIO, Literal
 
 import msgspec
 
+from errand.client.caller import Caller
 from errand.client.errors import CallError
-from errand.protocol.base import Method, P, R
 from errand.protocol.memory import (
     MEMORY_FACTS,
     MEMORY_GET,
@@ -24,12 +24,6 @@ from errand.text.translation import tr
 ExportForm = Literal["jsonl", "markdown"]
 
 _PAGE_ITEMS = 100
-
-
-class Caller(Protocol):
-    """Calls the engine: a connection, or the session of the window."""
-
-    async def call(self, method: Method[P, R], params: P) -> R: ...
 
 
 def form_of(file: str) -> ExportForm:

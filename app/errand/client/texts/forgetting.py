@@ -11,6 +11,9 @@ _LIMITS = tr(
 )
 
 
+NOTHING_CHANGED = tr("Nothing was changed: the entry was edited or forgotten meanwhile.")
+
+
 def removed_parts(result: MemoryForgetResult) -> list[str]:
     """Return the counts of what is removed; empty if nothing is."""
     counted = (

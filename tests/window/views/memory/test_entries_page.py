@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QAbstractButton, QComboBox, QLineEdit, QPlainTextEdit
+from PySide6.QtWidgets import QAbstractButton, QComboBox, QPlainTextEdit
 
 from errand.protocol.blocks import TextBlock
 from errand.protocol.conversations import Conversation, Node
@@ -16,6 +16,7 @@ from errand.protocol.events import ConversationUpdate, TaskMessage
 from errand.protocol.memory import MemoryFilter
 from errand.window.theme.theme import Theme
 from errand.window.views.memory.dialog import MemoryDialog
+from errand.window.views.memory.fact_form import FactTextEdit
 from errand.window.views.shared.item_delegate import HINT
 from tests.support.engine_parts import remembered
 from tests.support.model_server import ModelServer, Reply
@@ -87,6 +88,15 @@ async def search(dialog: MemoryDialog, text: str) -> None:
 def whole_text(dialog: MemoryDialog) -> str:
     boxes = dialog.entries.entry.findChildren(QPlainTextEdit)
     return next(box.toPlainText() for box in boxes if box.accessibleName() == "Entry text")
+
+
+def fact_field(dialog: MemoryDialog) -> FactTextEdit:
+    return dialog.entries.findChildren(FactTextEdit)[0]
+
+
+def scope(dialog: MemoryDialog, text: str) -> None:
+    boxes = dialog.entries.findChildren(QComboBox)
+    next(box for box in boxes if box.accessibleName() == "Where the fact applies").setCurrentText(text)
 
 
 def choose(dialog: MemoryDialog, name: str, text: str) -> None:
@@ -264,7 +274,7 @@ async def test_an_entry_is_pinned_as_a_fact_that_knows_where_it_was_said(
     )
 
 
-async def test_an_entry_that_is_corrected_becomes_a_fact_and_its_message_is_forgotten(
+async def test_an_entry_that_is_corrected_becomes_a_fact_once_forgetting_its_message_is_confirmed(
     dialog: MemoryDialog, engine: StoreEngine
 ) -> None:
     await say(engine, "The safe is behind the mirror")
@@ -272,15 +282,99 @@ async def test_an_entry_that_is_corrected_becomes_a_fact_and_its_message_is_forg
     await search(dialog, "mirror")
     await until(lambda: dialog.entries.list.lines[:1] == ("The safe is behind the mirror",))
     await press(dialog, "Correct…")
-    (field,) = [edit for edit in dialog.findChildren(QLineEdit) if edit.accessibleName() == "Fact" and edit.isVisible()]
-    field.setText("The safe is below the stairs")
-    await press(dialog, "Pin fact")
+    fact_field(dialog).setPlainText("The safe is below the stairs")
+    await press(dialog, "Correct entry…")
     await until(lambda: has(dialog, "This permanently removes 1 text"))
+    assert engine.stores.facts.pinned == ()
+    await press(dialog, "Cancel")
+    assert fact_field(dialog).isVisible() and fact_field(dialog).text == "The safe is below the stairs"
+    await press(dialog, "Correct entry…")
     await press(dialog, "Forget permanently")
     await until(lambda: has(dialog, "Forgotten: 1 text"))
     (fact,) = engine.stores.facts.pinned
     assert (fact.text, fact.scope) == ("The safe is below the stairs", "folder")  # told nowhere else
     assert fact.folder == str(engine.parts.workspace)
+
+
+async def test_entries_are_merged_into_one_fact_and_their_messages_are_forgotten(
+    dialog: MemoryDialog, engine: StoreEngine
+) -> None:
+    await store(engine, "The safe is behind the mirror.", "Its key hangs in the hall.", "The kettle leaks.")
+    await opened(dialog, 3)
+    assert "Merge…" not in visible(dialog)  # one is selected
+    dialog.entries.list.select(1)
+    QTest.keyClick(dialog.entries.list, Qt.Key.Key_Down, Qt.KeyboardModifier.ShiftModifier)
+    await until(lambda: has(dialog, "2 entries"))
+    assert "Correct…" not in visible(dialog)
+    await press(dialog, "Merge…")
+    assert fact_field(dialog).text == "The safe is behind the mirror. Its key hangs in the hall."
+    fact_field(dialog).setPlainText("x" * 501)
+    assert has(dialog, "501 characters; a fact has at most 500.") and "Merge entries…" not in visible(dialog)
+    fact_field(dialog).setPlainText("The safe is behind the mirror, its key in the hall.")
+    scope(dialog, "Always")
+    QTest.keyClick(fact_field(dialog), Qt.Key.Key_Return)
+    await until(lambda: has(dialog, "This permanently removes 2 texts"))
+    await press(dialog, "Forget permanently")
+    await until(lambda: has(dialog, "Forgotten: 2 texts"))
+    assert [fact.text for fact in engine.stores.facts.pinned] == ["The safe is behind the mirror, its key in the hall."]
+    await until(lambda: dialog.entries.list.lines == ("The kettle leaks.",))
+    await until(lambda: whole_text(dialog) == "The kettle leaks." and "Forget…" in visible(dialog))
+
+
+async def test_entries_of_different_folders_are_merged_where_the_person_chooses(
+    dialog: MemoryDialog, engine: StoreEngine
+) -> None:
+    await say(engine, "The safe is behind the mirror.")
+    await store(engine, "Its key hangs in the hall.")
+    await opened(dialog, 3)
+    dialog.entries.list.selectAll()
+    await press(dialog, "Merge…")
+    assert has(dialog, "These apply in different folders.") and "Merge entries…" not in visible(dialog)
+    scope(dialog, "About me")
+    assert "Merge entries…" in visible(dialog)
+    QTest.keyClick(fact_field(dialog), Qt.Key.Key_Escape)
+    assert dialog.isVisible() and "Merge…" in visible(dialog)
+
+
+async def test_a_search_that_ends_late_leaves_what_is_being_pinned_open(
+    dialog: MemoryDialog, engine: StoreEngine
+) -> None:
+    await store(engine, "We water on Sundays.", "The roof is dry.")
+    await opened(dialog, 2)
+    for words, hits in (("Sundays", ("We water on Sundays.",)), ("zeppelin", ())):
+        await press(dialog, "Pin as fact…")
+        fact_field(dialog).setPlainText("The roof is dry, they say.")
+        await search(dialog, words)
+        await until(lambda hits=hits: dialog.entries.list.lines[:1] == hits)
+        assert fact_field(dialog).isVisible() and whole_text(dialog) == "The roof is dry."
+        QTest.keyClick(fact_field(dialog), Qt.Key.Key_Escape)
+        await search(dialog, "")
+        await until(lambda: len(dialog.entries.list.lines) == 2)
+
+
+async def test_while_an_agent_works_there_a_correction_is_refused_and_kept(tmp_path: Path, theme: Theme) -> None:
+    gate = asyncio.Event()
+    replies = [Reply(text="Noted."), Reply(text="At work.", gate=gate)]
+    async with store_engine(tmp_path, ModelServer(replies)) as engine:
+        view = MemoryDialog(engine.stores, theme)
+        conversation_id = await say(engine, "The key hangs in the hall.")
+        await opened(view, 2)
+        view.entries.list.select(1)
+        await press(view, "Correct…")
+        fact_field(view).setPlainText("It hangs in the cellar.")
+        await press(view, "Correct entry…")
+        await until(lambda: "Forget permanently" in visible(view))
+        task = await engine.parts.start("What now?", mode="chat", conversation_id=conversation_id)
+        await engine.parts.model.request(1)
+        await press(view, "Forget permanently")
+        await until(view.banner.isVisible)
+        assert "an agent works in “The key hangs in the hall.”" in view.banner.accessibleName()
+        assert fact_field(view).isVisible() and fact_field(view).text == "It hangs in the cellar."
+        await until(lambda: engine.stores.facts.pinned == ())
+        gate.set()
+        await engine.parts.watcher.end(task.id)
+        view.close()
+        view.deleteLater()
 
 
 async def test_forgetting_says_what_goes_and_then_what_went(dialog: MemoryDialog, engine: StoreEngine) -> None:

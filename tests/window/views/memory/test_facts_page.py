@@ -12,6 +12,7 @@ from errand.engine.memory.facts import FactDraft
 from errand.protocol.memory import MEMORY_FACTS, MEMORY_PIN, Fact, MemoryFactsParams, MemoryPinParams
 from errand.window.stores.stores import Stores
 from errand.window.theme.theme import Theme
+from errand.window.views.memory.fact_form import FactTextEdit
 from errand.window.views.memory.facts_page import FactsPageView
 from errand.window.views.sidebar.sidebar import FactBannerView
 from tests.support.engine_server import EngineServer
@@ -44,10 +45,14 @@ def field(page: FactsPageView, name: str) -> QLineEdit:
     return next(candidate for candidate in page.findChildren(QLineEdit) if candidate.accessibleName() == name)
 
 
+def fact_field(page: FactsPageView) -> FactTextEdit:
+    return page.findChildren(FactTextEdit)[0]
+
+
 async def add(page: FactsPageView, text: str) -> None:
     await press(page, "Add fact…")
-    QTest.keyClicks(field(page, "Fact"), text)
-    QTest.keyClick(field(page, "Fact"), Qt.Key.Key_Return)
+    QTest.keyClicks(fact_field(page), text)
+    QTest.keyClick(fact_field(page), Qt.Key.Key_Return)
     await until(lambda: has(page, text))
 
 
@@ -67,14 +72,14 @@ async def test_a_fact_is_added_by_keyboard_and_the_engine_has_it(
     await until(lambda: bool(notices))
     assert await known(stores) == [("Use tabs.", "always", "")]
     assert notices == [("Pinned. Applies to new tasks.", False)]
-    assert not field(page, "Fact").isVisible() and not has(page, "No facts yet")
+    assert not fact_field(page).isVisible() and not has(page, "No facts yet")
 
 
 async def test_a_fact_of_a_folder_needs_the_folder_and_a_refusal_is_shown_in_the_form(
     page: FactsPageView, stores: Stores, tmp_path: Path
 ) -> None:
     await press(page, "Add fact…")
-    field(page, "Fact").setText("The build is slow.")
+    fact_field(page).setPlainText("The build is slow.")
     box = next(combo_box for combo_box in page.findChildren(QComboBox))
     box.setCurrentText("In a folder")
     assert "Pin fact" not in visible(page)
@@ -106,8 +111,8 @@ async def test_a_changed_fact_is_as_before_after_undo(
 ) -> None:
     await add(page, "Use tabs.")
     await press(page, "Edit: Use tabs.")
-    assert field(page, "Fact").text() == "Use tabs."
-    field(page, "Fact").setText("Use spaces.")
+    assert fact_field(page).text == "Use tabs."
+    fact_field(page).setPlainText("Use spaces.")
     await press(page, "Save fact")
     await until(lambda: notices[-1:] == [("Saved.", True)])
     assert await known(stores) == [("Use spaces.", "always", "")]
@@ -123,11 +128,11 @@ async def test_the_focus_returns_to_the_fact_that_was_changed_and_leaves_one_tha
     await add(page, "Use ruff.")
     visible(page)["Edit: Use tabs."].setFocus()
     QTest.keyClick(visible(page)["Edit: Use tabs."], Qt.Key.Key_Return)
-    QTest.keyClick(field(page, "Fact"), Qt.Key.Key_Escape)
+    QTest.keyClick(fact_field(page), Qt.Key.Key_Escape)
     assert page.focusWidget() is visible(page)["Edit: Use tabs."]
     QTest.keyClick(visible(page)["Edit: Use tabs."], Qt.Key.Key_Return)
-    field(page, "Fact").setText("Use spaces.")
-    QTest.keyClick(field(page, "Fact"), Qt.Key.Key_Return)
+    fact_field(page).setPlainText("Use spaces.")
+    QTest.keyClick(fact_field(page), Qt.Key.Key_Return)
     await until(lambda: "Edit: Use spaces." in visible(page) and visible(page)["Edit: Use spaces."].hasFocus())
     remove = visible(page)["Remove: Use spaces."]
     remove.setFocus()
@@ -144,11 +149,11 @@ async def test_facts_of_other_clients_appear_and_go(page: FactsPageView, stores:
 
 async def test_escape_closes_the_form_and_keeps_what_is_around_it(page: FactsPageView) -> None:
     await press(page, "Add fact…")
-    QTest.keyClicks(field(page, "Fact"), "half a")
-    QTest.keyClick(field(page, "Fact"), Qt.Key.Key_Escape)
-    assert page.isVisible() and not field(page, "Fact").isVisible()
+    QTest.keyClicks(fact_field(page), "half a")
+    QTest.keyClick(fact_field(page), Qt.Key.Key_Escape)
+    assert page.isVisible() and not fact_field(page).isVisible()
     await press(page, "Add fact…")
-    assert field(page, "Fact").text() == ""
+    assert fact_field(page).text == ""
 
 
 async def test_markup_in_a_fact_is_shown_as_text(page: FactsPageView, stores: Stores) -> None:
@@ -178,7 +183,7 @@ async def test_a_proposed_fact_can_be_accepted_with_other_words(
 ) -> None:
     await engine.services.facts.propose(FactDraft("Nadia is away.", "me"), "Assistant")
     await press(page, "Edit: Nadia is away.")
-    field(page, "Fact").setText("Nadia is away until May.")
+    fact_field(page).setPlainText("Nadia is away until May.")
     await press(page, "Accept fact")
     await until(lambda: bool(notices))
     assert [(fact.text, fact.status) for fact in stores.facts.pinned] == [("Nadia is away until May.", "pinned")]
@@ -204,3 +209,39 @@ async def test_the_side_bar_says_that_a_fact_is_proposed_until_it_is_settled_or_
     await until(lambda: banner.isHidden())
     await engine.services.facts.propose(FactDraft("Ivo has a dog.", "me"), "Assistant")
     await until(lambda: has(banner, "Proposed fact: “Ivo has a dog.”"))
+
+
+async def test_facts_are_merged_into_one_and_the_merge_is_undone(
+    page: FactsPageView, stores: Stores, notices: list[tuple[str, bool]]
+) -> None:
+    for text in ("Use tabs.", "Use ruff.", "Answer in German."):
+        await add(page, text)
+    visible(page)["Select: Use tabs."].click()
+    assert not any(name.startswith("Merge") for name in visible(page))
+    visible(page)["Select: Use ruff."].click()
+    await press(page, "Merge 2 facts…")
+    assert fact_field(page).text == "Use tabs. Use ruff."
+    fact_field(page).setPlainText("Use tabs\nand ruff.")
+    QTest.keyClick(fact_field(page), Qt.Key.Key_Return)
+    await until(lambda: ("Merged. Applies to new tasks.", True) in notices)
+    assert await known(stores) == [("Use tabs and ruff.", "always", ""), ("Answer in German.", "always", "")]
+    await until(lambda: "Edit: Use tabs and ruff." in visible(page) and "Edit: Use ruff." not in visible(page))
+    page.undo()
+    await until(lambda: "Edit: Use tabs." in visible(page) and "Edit: Use ruff." in visible(page))
+    assert sorted(text for text, *_ in await known(stores)) == ["Answer in German.", "Use ruff.", "Use tabs."]
+
+
+async def test_a_merge_that_would_be_equal_to_another_fact_is_refused_and_kept(
+    page: FactsPageView, stores: Stores
+) -> None:
+    for text in ("Use tabs.", "Use ruff.", "Answer in German."):
+        await add(page, text)
+    for text in ("Use tabs.", "Use ruff."):
+        visible(page)[f"Select: {text}"].click()
+    await press(page, "Merge 2 facts…")
+    fact_field(page).setPlainText("Answer in German.")
+    await press(page, "Merge facts")
+    await until(lambda: has(page, "There is the same fact already."))
+    assert len(await known(stores)) == 3
+    QTest.keyClick(fact_field(page), Qt.Key.Key_Escape)
+    assert "Merge 2 facts…" in visible(page)

@@ -1,8 +1,4 @@
-"""`errand memory edit|merge|export` of entries: an edited entry becomes a fact, and the messages are forgotten.
-
-Messages never change: what a person corrects is told to every task as a fact from then on, and the text that was wrong
-is removed for good.
-"""
+"""`errand memory edit|merge|export` of entries: an edited entry becomes a fact, and the messages are forgotten."""
 
 import sys
 from collections.abc import Iterable, Sequence
@@ -12,24 +8,20 @@ from typing import TypeVar
 import msgspec
 
 from errand.cli.arguments import UsageError
-from errand.cli.commands.memory.forgetting import confirm_forgetting, forget_nodes
+from errand.cli.commands.memory.forgetting import confirm_forgetting, note_unreached
 from errand.cli.exit_codes import CommandError
 from errand.cli.output import CommandOutput
+from errand.client import memory_editing
 from errand.client.connection import Connection
-from errand.client.errors import CallError
 from errand.client.memory_export import export_memory, form_of, write_memory
+from errand.client.texts.forgetting import NOTHING_CHANGED
 from errand.client.texts.recall import folder_of_fact
 from errand.protocol.memory import (
-    MEMORY_FACTS,
     MEMORY_GET,
-    MEMORY_PIN,
-    MEMORY_UNPIN,
     Fact,
-    MemoryFactsParams,
     MemoryGetParams,
     MemoryItem,
     MemoryPinParams,
-    MemoryUnpinParams,
 )
 from errand.text.printable import reason
 from errand.text.translation import tr, trn
@@ -50,17 +42,12 @@ async def replace_entries(
     node_ids = tuple({item.node_id: None for item in items})
     if not yes:
         await confirm_forgetting(connection, node_ids, output)
-    first = items[0]
-    origin = msgspec.structs.replace(fact, conversation_id=first.conversation_id, node_id="")
-    earlier = {fact.id for fact in (await connection.call(MEMORY_FACTS, MemoryFactsParams())).facts}
-    pinned = (await connection.call(MEMORY_PIN, origin)).fact
-    try:
-        if not (await forget_nodes(connection, node_ids, output)).nodes:
-            raise CommandError(tr("Nothing was changed: the entry was edited or forgotten meanwhile."))
-    except (CallError, CommandError):  # an agent works there, or another client was faster
-        if pinned.id not in earlier:
-            await connection.call(MEMORY_UNPIN, MemoryUnpinParams(id=pinned.id))
-        raise
+    draft = msgspec.structs.replace(fact, conversation_id=items[0].conversation_id, node_id="")
+    replaced = await memory_editing.replace_entries(connection, node_ids, draft)
+    if replaced is None:
+        raise CommandError(NOTHING_CHANGED)
+    pinned, result = replaced
+    await note_unreached(connection, result, output)
     return pinned
 
 
@@ -70,10 +57,7 @@ async def merge_facts(
     """Change one of the facts, and remove the others. Without a scope, all must be about the same."""
     if change.scope is None:
         _only((fact.scope, fact.folder) for fact in facts)
-    first, *others = sorted(facts, key=lambda fact: fact.text != change.text)
-    merged = (await connection.call(MEMORY_PIN, msgspec.structs.replace(change, id=first.id))).fact
-    for other in others:
-        await connection.call(MEMORY_UNPIN, MemoryUnpinParams(id=other.id))
+    _, merged = await memory_editing.merge_facts(connection, facts, change)
     output.note(trn("{n} fact removed.", "{n} facts removed.", len(facts) - 1))
     return merged
 

@@ -30,13 +30,15 @@ async def forget(connection: Connection, parts: Sequence[str], output: CommandOu
     node_ids = tuple([(await find_message(connection, part)).id for part in parts])
     if not yes:
         await confirm_forgetting(connection, node_ids, output)
-    result = await forget_nodes(connection, node_ids, output)
+    result = await connection.call(MEMORY_FORGET, MemoryForgetParams(node_ids=node_ids))
+    result = await note_unreached(connection, result, output)
     output.result(result, forgotten_text(result))
 
 
-async def forget_nodes(connection: Connection, node_ids: tuple[str, ...], output: CommandOutput) -> MemoryForgetResult:
-    """Forget messages, and say what was not reached."""
-    result = await connection.call(MEMORY_FORGET, MemoryForgetParams(node_ids=node_ids))
+async def note_unreached(
+    connection: Connection, result: MemoryForgetResult, output: CommandOutput
+) -> MemoryForgetResult:
+    """Wait until vectors of what was forgotten are removed, and say what was not reached."""
     result = msgspec.structs.replace(result, to_remove=await wait_removed(connection, result.to_remove, output))
     for line in remarks(result):
         output.note(line)

@@ -7,8 +7,10 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from errand.client.memory_editing import replace_entries
 from errand.client.memory_export import export_memory, form_of
 from errand.client.texts.embedding_model import finds_meanings
+from errand.client.texts.forgetting import NOTHING_CHANGED
 from errand.protocol.memory import (
     MEMORY_FORGET,
     MEMORY_GET,
@@ -29,6 +31,7 @@ from errand.protocol.memory import (
     MemoryLogEntry,
     MemoryLogParams,
     MemoryModelParams,
+    MemoryPinParams,
     MemoryPreviewForgetParams,
     MemoryPruneParams,
     MemoryRebuildParams,
@@ -52,40 +55,54 @@ _AFTER_TASK_MS = 500
 
 
 class ForgetStore(QObject):
-    """Removes the text of a node for good. All but `failed` give its id first.
+    """Removes the texts of nodes for good. All but `failed` give their ids first.
 
-    Emits `previewed` with a `MemoryPreviewForgetResult`, and `forgotten` with a `MemoryForgetResult`.
+    Emits `previewed` with a `MemoryPreviewForgetResult`, and `forgotten` with a `MemoryForgetResult`; `replaced` as
+    well if a fact stands in their place.
     """
 
-    previewed = Signal(str, object)
-    forgotten = Signal(str, object)
+    previewed = Signal(object, object)
+    forgotten = Signal(object, object)
+    replaced = Signal(object, object)
     failed = Signal(str)
 
     def __init__(self, session: EngineSession, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._session = session
 
-    def preview(self, node_id: str) -> None:
+    def preview(self, node_ids: tuple[str, ...]) -> None:
         """Ask what would go."""
-        self._session.spawn(self._preview(node_id), self.failed.emit)
+        self._session.spawn(self._preview(node_ids), self.failed.emit)
 
-    def forget(self, node_id: str) -> None:
-        self._session.spawn(self._forget(node_id), self.failed.emit)
+    def forget(self, node_ids: tuple[str, ...]) -> None:
+        self._session.spawn(self._forget(node_ids), self.failed.emit)
 
-    async def _preview(self, node_id: str) -> None:
-        params = MemoryPreviewForgetParams(node_ids=(node_id,))
-        self.previewed.emit(node_id, await self._session.call(MEMORY_PREVIEW_FORGET, params))
+    def replace(self, node_ids: tuple[str, ...], draft: MemoryPinParams) -> None:
+        """Pin a fact in the place of entries, and forget their nodes; both or nothing."""
+        self._session.spawn(self._replace(node_ids, draft), self.failed.emit)
 
-    async def _forget(self, node_id: str) -> None:
-        params = MemoryForgetParams(node_ids=(node_id,))
-        self.forgotten.emit(node_id, await self._session.call(MEMORY_FORGET, params))
+    async def _preview(self, node_ids: tuple[str, ...]) -> None:
+        params = MemoryPreviewForgetParams(node_ids=node_ids)
+        self.previewed.emit(node_ids, await self._session.call(MEMORY_PREVIEW_FORGET, params))
+
+    async def _forget(self, node_ids: tuple[str, ...]) -> None:
+        params = MemoryForgetParams(node_ids=node_ids)
+        self.forgotten.emit(node_ids, await self._session.call(MEMORY_FORGET, params))
+
+    async def _replace(self, node_ids: tuple[str, ...], draft: MemoryPinParams) -> None:
+        replaced = await replace_entries(self._session, node_ids, draft)
+        if replaced is None:
+            self.failed.emit(NOTHING_CHANGED)
+        else:
+            self.forgotten.emit(node_ids, replaced[1])
+            self.replaced.emit(node_ids, replaced[1])
 
 
 class MemoryEntryStore(QObject):
     """Without words the newest entries, page by page; with words the best hits, best first.
 
     Emits `reset` when all entries are new, `inserted(first, count)` for another page, `removed(index)` for one that
-    was forgotten with `forgetting`, and `opened` with a whole entry.
+    was forgotten with `forgetting`, and `opened` with whole entries.
     """
 
     reset = Signal()
@@ -101,7 +118,7 @@ class MemoryEntryStore(QObject):
         self.forgetting.forgotten.connect(self._on_forgotten)
         self._entries: list[MemoryItem] = []
         self._number = 0  # of the newest search: answers to older ones are dropped
-        self._opening_number = 0
+        self._opening: tuple[int, ...] = ()
         self._is_fetching = False
         self.text = ""
         self.where = MemoryFilter()
@@ -136,10 +153,10 @@ class MemoryEntryStore(QObject):
             self._is_fetching = True
             self._session.spawn(self._fetch(self._number), self._on_failed)
 
-    def open(self, number: int) -> None:
-        """Get the whole text of an entry."""
-        self._opening_number = number
-        self._session.spawn(self._get(number), self.failed.emit)
+    def open(self, numbers: tuple[int, ...]) -> None:
+        """Get the whole texts of entries."""
+        self._opening = numbers
+        self._session.spawn(self._get(numbers), self.failed.emit)
 
     async def _load(self, number: int) -> None:
         remark, has_more = "", False
@@ -168,13 +185,16 @@ class MemoryEntryStore(QObject):
         if page.items:
             self.inserted.emit(first, len(page.items))
 
-    async def _get(self, number: int) -> None:
-        entry = await self._session.call(MEMORY_GET, MemoryGetParams(number=number))
-        if number == self._opening_number:
-            self.opened.emit(entry.item)
+    async def _get(self, numbers: tuple[int, ...]) -> None:
+        items: list[MemoryItem] = []
+        for number in numbers:
+            items.append((await self._session.call(MEMORY_GET, MemoryGetParams(number=number))).item)
+            if numbers != self._opening:
+                return
+        self.opened.emit(tuple(items))
 
-    def _on_forgotten(self, node_id: str, gone: MemoryForgetResult) -> None:
-        gone_here = [index for index in range(len(self._entries)) if self._entries[index].node_id == node_id]
+    def _on_forgotten(self, node_ids: tuple[str, ...], gone: MemoryForgetResult) -> None:
+        gone_here = [index for index, entry in enumerate(self._entries) if entry.node_id in node_ids]
         for index in reversed(gone_here):
             del self._entries[index]
             self.removed.emit(index)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from PySide6.QtCore import QObject, Signal
 
+from errand.client.memory_editing import merge_facts
 from errand.protocol.events import FactRemoved, FactUpdate
 from errand.protocol.memory import (
     MEMORY_FACTS,
@@ -49,6 +50,16 @@ class FactStore(QObject):
         """Pin, change or accept a fact; `done` is called once the engine has stored it."""
         self._session.spawn(self._pin(params, done), failed)
 
+    def merge(
+        self,
+        facts: tuple[Fact, ...],
+        change: MemoryPinParams,
+        done: Callable[[Fact, Fact], None],
+        failed: Callable[[str], None],
+    ) -> None:
+        """Make one of several facts; `done` gets the one that stays as it was, and as it is."""
+        self._session.spawn(self._merge(facts, change, done), failed)
+
     def remove(self, fact_id: str, done: Callable[[], None]) -> None:
         """Remove a pinned fact, or decline a proposed one."""
         self._session.spawn(self._remove(fact_id, done), self.failed.emit)
@@ -68,6 +79,11 @@ class FactStore(QObject):
 
     async def _pin(self, params: MemoryPinParams, done: Callable[[Fact], None]) -> None:
         done((await self._session.call(MEMORY_PIN, params)).fact)
+
+    async def _merge(
+        self, facts: tuple[Fact, ...], change: MemoryPinParams, done: Callable[[Fact, Fact], None]
+    ) -> None:
+        done(*await merge_facts(self._session, facts, change))
 
     async def _remove(self, fact_id: str, done: Callable[[], None]) -> None:
         await self._session.call(MEMORY_UNPIN, MemoryUnpinParams(id=fact_id))

@@ -1,17 +1,17 @@
-"""The page of entries: search and filters above, the list on the left, the selected entry on the right."""
+"""The page of entries: search and filters above, the list on the left, the selected entries on the right."""
 
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtWidgets import QSplitter, QStackedWidget, QWidget
 
 from errand.client.safe_text import plain
-from errand.protocol.memory import MemoryForgetResult, MemoryItem, MemoryPreviewForgetResult
+from errand.protocol.memory import MemoryForgetResult, MemoryItem, MemoryPinParams, MemoryPreviewForgetResult
 from errand.text.translation import tr, trn
 from errand.window.stores.memory.entries import MemoryEntryStore
 from errand.window.stores.memory.facts import FactStore
 from errand.window.theme.style import push_button, set_style
 from errand.window.theme.theme import Theme
 from errand.window.views.memory.entry_list import EntryListView
-from errand.window.views.memory.entry_view import EntryView
+from errand.window.views.memory.entry_view import MAX_MERGED_ENTRIES, EntryView
 from errand.window.views.memory.filters import MemoryFilterView
 from errand.window.views.memory.texts import forget_result
 from errand.window.widgets.boxes import centred, fill, hbox, set_vbox
@@ -120,20 +120,24 @@ class EntriesPageView(QWidget):
         self.filters.changed.connect(self._search)
         self._not_found.action_clicked.connect(self._on_cleared)
         self.list.selected.connect(self._on_selected)
+        self.list.loaded.connect(self._on_loaded)
         self.list.source_requested.connect(self._on_source_requested)
         self.list.forget_requested.connect(self.entry.ask_to_forget)
         self.list.back_requested.connect(self.search.setFocus)
         self.entry.source_requested.connect(self._on_source_requested)
         self.entry.forget_requested.connect(self._on_forget_requested)
         self.entry.preview_requested.connect(self._on_preview_requested)
+        self.entry.replace_requested.connect(self._on_replace_requested)
         self.entry.pinned.connect(self.pinned)
+        self.entry.settled.connect(self._on_settled)
         store.reset.connect(self._on_reset)
         store.removed.connect(self._show_state)
         store.opened.connect(self._on_opened)
         store.forgetting.previewed.connect(self._on_previewed)
         store.forgetting.forgotten.connect(self._on_forgotten)
-        store.forgetting.failed.connect(self._on_failed)
-        store.failed.connect(self._on_failed)
+        store.forgetting.replaced.connect(self._on_replaced)
+        store.forgetting.failed.connect(self.entry.show_forget_failed)
+        store.failed.connect(self._show_state)
 
     def _search(self) -> None:
         self._slow.start()
@@ -147,7 +151,7 @@ class EntriesPageView(QWidget):
         self._note.set_text(plain(store.remark))
         self._note.setVisible(bool(store.remark))
         self._state.setVisible(bool(store.remark))
-        if store.count():
+        if store.count() or self.entry.is_asking:  # what a person is about to pin or forget stays
             self._stack.setCurrentWidget(self._splitter)
         elif store.is_searching:
             self._stack.setCurrentWidget(self._blank)
@@ -179,35 +183,50 @@ class EntriesPageView(QWidget):
         self._search()
         self.search.setFocus()
 
-    def _on_selected(self, item: MemoryItem | None) -> None:
-        if item is not None:
-            self.entry.show_entry(item)
-            self._store.open(item.number)
+    def _on_loaded(self) -> None:
+        """Show the first entry at once, so that a search answers without another key."""
+        if not self.entry.is_asking:
+            self.list.select(0)
+        elif (item := self.entry.item) is not None:
+            self.list.select_entry(item.number)
 
-    def _on_opened(self, item: MemoryItem) -> None:
-        if self.entry.item is not None and self.entry.item.number == item.number:
-            self.entry.show_whole(item)
+    def _on_settled(self) -> None:
+        self._show_state()
+        if self._store.count() and not self.list.selectedIndexes():
+            self.list.select(0)
+
+    def _on_selected(self, items: tuple[MemoryItem, ...]) -> None:
+        if items:
+            self.entry.show_entries(items)
+            if len(items) <= MAX_MERGED_ENTRIES:
+                self._store.open(self.entry.numbers)
+
+    def _on_opened(self, items: tuple[MemoryItem, ...]) -> None:
+        if self.entry.numbers == tuple(item.number for item in items):
+            self.entry.show_whole(items)
 
     def _on_source_requested(self) -> None:
         if self.entry.item is not None:
             self.source_requested.emit(self.entry.item.conversation_id, self.entry.item.node_id)
 
     def _on_preview_requested(self) -> None:
-        if self.entry.item is not None:
-            self._store.forgetting.preview(self.entry.item.node_id)
+        self._store.forgetting.preview(self.entry.node_ids)
 
-    def _on_previewed(self, node_id: str, found: MemoryPreviewForgetResult) -> None:
-        if self.entry.item is not None and self.entry.item.node_id == node_id:
+    def _on_previewed(self, node_ids: tuple[str, ...], found: MemoryPreviewForgetResult) -> None:
+        if self.entry.node_ids == node_ids:
             self.entry.show_preview(found)
 
     def _on_forget_requested(self) -> None:
-        if self.entry.item is not None:
-            self._store.forgetting.forget(self.entry.item.node_id)
+        self._store.forgetting.forget(self.entry.node_ids)
 
-    def _on_forgotten(self, node_id: str, gone: MemoryForgetResult) -> None:
+    def _on_replace_requested(self, draft: MemoryPinParams) -> None:
+        self._store.forgetting.replace(self.entry.node_ids, draft)
+
+    def _on_forgotten(self, node_ids: tuple[str, ...], gone: MemoryForgetResult) -> None:
         self.notified.emit(forget_result(gone))
+        if self.entry.node_ids == node_ids:  # the list has another after it, or none
+            self.entry.show_done()
         self.list.setFocus()
 
-    def _on_failed(self) -> None:
-        self.entry.show_forget_failed()
-        self._show_state()
+    def _on_replaced(self, node_ids: tuple[str, ...], gone: MemoryForgetResult) -> None:
+        self.notified.emit("\n".join((tr("Pinned as a fact. Applies to new tasks."), forget_result(gone))))

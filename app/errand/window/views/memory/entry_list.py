@@ -88,12 +88,13 @@ class EntryModel(QAbstractListModel):
 
 
 class EntryListView(QListView):
-    """Emits `selected` with an entry or None, `source_requested` on Enter, and `forget_requested` on Delete.
+    """Emits `selected` with the selected entries, `source_requested` on Enter, and `forget_requested` on Delete.
 
-    `back_requested` is emitted on Up at the first entry.
+    `loaded` says that all entries are new, and none is selected; `back_requested` is emitted on Up at the first entry.
     """
 
     selected = Signal(object)
+    loaded = Signal()
     source_requested = Signal()
     forget_requested = Signal()
     back_requested = Signal()
@@ -108,8 +109,10 @@ class EntryListView(QListView):
         self.setVerticalScrollMode(QListView.ScrollMode.ScrollPerPixel)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setMouseTracking(True)
-        self.selectionModel().currentChanged.connect(self._on_current_changed)
-        self._model.modelReset.connect(self._on_reset)
+        self.setSelectionMode(QListView.SelectionMode.ExtendedSelection)
+        self.selectionModel().selectionChanged.connect(self._on_selection_changed)
+        self._model.modelReset.connect(self.loaded)
+        self._model.rowsRemoved.connect(self._on_removed)
         self.doubleClicked.connect(self.source_requested)
         theme.changed.connect(self.viewport().update)
 
@@ -121,6 +124,12 @@ class EntryListView(QListView):
     def select(self, row: int) -> None:
         self.setCurrentIndex(self._model.index(row, 0))
 
+    def select_entry(self, number: int) -> None:
+        """Select the entry with this number; nothing if it is not in the list."""
+        rows = (row for row in range(self._model.rowCount()) if self._number_at(row) == number)
+        if (row := next(rows, None)) is not None:
+            self.select(row)
+
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
             self.source_requested.emit()
@@ -131,12 +140,16 @@ class EntryListView(QListView):
         else:
             super().keyPressEvent(event)
 
-    def _on_current_changed(self, current: QModelIndex) -> None:
-        self.selected.emit(self._model.at(current))
+    def _number_at(self, row: int) -> int | None:
+        item = self._model.at(self._model.index(row, 0))
+        return item.number if item is not None else None
 
-    def _on_reset(self) -> None:
-        """The first entry is shown at once, so that a search answers without another key."""
-        if self._model.rowCount():
-            self.select(0)
-        else:
-            self.selected.emit(None)
+    def _on_selection_changed(self) -> None:
+        rows = sorted(index.row() for index in self.selectedIndexes())
+        items = (self._model.at(self._model.index(row, 0)) for row in rows)
+        self.selected.emit(tuple(item for item in items if item is not None))
+
+    def _on_removed(self) -> None:
+        """Select the entry that has moved into the place of a removed one."""
+        if self.currentIndex().isValid() and not self.selectedIndexes():
+            self.select(self.currentIndex().row())

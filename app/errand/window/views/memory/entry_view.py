@@ -1,4 +1,4 @@
-"""One entry of memory in full, and what can be done with it: go to its source, pin it, correct it, forget it."""
+"""One entry of memory in full, or several, and what can be done: go to the source, pin, correct, merge, forget."""
 
 import msgspec
 from PySide6.QtCore import Qt, Signal
@@ -9,10 +9,10 @@ from errand.client.number_format import moment_text
 from errand.client.safe_text import plain
 from errand.client.texts.messages import repetition_text, speaker_text
 from errand.client.texts.recall import folder_of_fact
-from errand.protocol.memory import MemoryItem, MemoryPreviewForgetResult
-from errand.text.translation import tr, uncapitalised
+from errand.protocol.memory import MemoryItem, MemoryPinParams, MemoryPreviewForgetResult
+from errand.text.translation import tr, trn, uncapitalised
 from errand.window.stores.memory.facts import FactStore
-from errand.window.theme.style import push_button, set_style
+from errand.window.theme.style import push_button, set_style, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.views.memory.fact_form import FactFormView
 from errand.window.views.memory.texts import KINDS, forget_question, origin_line
@@ -25,24 +25,33 @@ _Wrap = QTextOption.WrapMode
 _MAX_WORD_LENGTH = 2_000  # Qt takes a second to find places to break a word of 50,000 characters
 
 _NO_VECTOR = tr("Only found by its words: it has no vector.")
+_MERGED = tr("Merged, they become one fact, and their messages are forgotten.")
+_HOW_TO_SELECT = tr(
+    "Select two or more entries to merge them: with Ctrl and a click, or with Shift and the arrow keys."
+)
+MAX_MERGED_ENTRIES = 20
+_TOO_MANY = trn("At most {n} entry can be merged.", "At most {n} entries can be merged.", MAX_MERGED_ENTRIES)
 
 
 class EntryView(QWidget):
-    """`show_entry` shows what is known at once; `show_whole` puts the whole text in.
+    """`show_entries` shows what is known at once; `show_whole` puts the whole texts in.
 
-    Emits `source_requested`, `pinned` once a fact is stored, `preview_requested` before the question about forgetting,
-    and `forget_requested` after it.
+    Emits `source_requested`, `pinned` once a fact is stored, and `preview_requested` before the question about
+    forgetting. After it comes `forget_requested`, or `replace_requested` with the fact that is to stand in the place
+    of the entries. `settled` says that neither form nor question is open any more.
     """
 
     source_requested = Signal()
     pinned = Signal()
     preview_requested = Signal()
     forget_requested = Signal()
+    replace_requested = Signal(object)
+    settled = Signal()
 
     def __init__(self, theme: Theme, facts: FactStore) -> None:
         super().__init__()
         self._theme = theme
-        self._item: MemoryItem | None = None
+        self._items: tuple[MemoryItem, ...] = ()
         self._who = TextLabel(theme, bold=True)
         self._origin = ElidedLabel(theme, tone="muted")
         self._folder = ElidedLabel(theme, size=theme.tokens.size_small, tone="muted", mode=Qt.TextElideMode.ElideMiddle)
@@ -57,8 +66,10 @@ class EntryView(QWidget):
         )
         set_style(self._text, "look", "code")
         self._source, self._pin = push_button(tr("Go to source")), push_button(tr("Pin as fact…"))
-        self._correct, self._forget = push_button(tr("Correct…")), push_button(tr("Forget…"))
-        self._is_correcting = False
+        self._correct, self._merge = push_button(tr("Correct…")), push_button(tr("Merge…"))
+        self._forget = push_button(tr("Forget…"))
+        self._draft: MemoryPinParams | None = None  # of the fact that the question is about
+        self._opener = self._pin
         self._form = FactFormView(theme, facts)
         confirm, cancel = push_button(tr("Forget permanently"), "danger"), push_button(tr("Cancel"))
         self._question = ConfirmationView(theme, confirm, cancel=cancel)
@@ -67,33 +78,66 @@ class EntryView(QWidget):
         self._source.clicked.connect(self.source_requested)
         self._pin.clicked.connect(self._on_pin_clicked)
         self._correct.clicked.connect(self._on_correct_clicked)
+        self._merge.clicked.connect(self._on_merge_clicked)
         self._forget.clicked.connect(self.ask_to_forget)
         confirm.clicked.connect(self._on_forget_confirmed)
         cancel.clicked.connect(self._on_forget_cancelled)
         self._form.closed.connect(self._on_form_closed)
-        self._form.done.connect(self._on_pinned)
+        self._form.done.connect(self.pinned)
+        self._form.drafted.connect(self._on_drafted)
 
     @property
     def item(self) -> MemoryItem | None:
-        return self._item
+        """The entry; None without one, and for several."""
+        return self._items[0] if len(self._items) == 1 else None
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        return tuple(item.number for item in self._items)
+
+    @property
+    def node_ids(self) -> tuple[str, ...]:
+        return tuple({item.node_id: None for item in self._items})
 
     @property
     def is_asking(self) -> bool:
         """True while the form or the question is open."""
         return not (self._form.isHidden() and self._question.isHidden())
 
-    def show_entry(self, item: MemoryItem) -> None:
-        if self._item is not None and self._item.number == item.number:
+    def show_entries(self, items: tuple[MemoryItem, ...]) -> None:
+        """Show these entries, oldest first."""
+        items = tuple(sorted(items, key=lambda item: item.number))
+        if self.numbers == tuple(item.number for item in items):
             return  # the same after a reload: what is open here stays
         self._form.hide()
         self._question.hide()
         self._buttons.show()
-        self.show_whole(item)
+        self.show_whole(items)
 
-    def show_whole(self, item: MemoryItem) -> None:
-        if self._item is not None and self._item.number == item.number:  # alone, it does not know of the others
-            item = msgspec.structs.replace(item, times=self._item.times, newer=self._item.newer)
-        self._item = item
+    def show_whole(self, items: tuple[MemoryItem, ...]) -> None:
+        if self.item is not None and self.numbers == tuple(item.number for item in items):
+            (item,) = items  # alone, it does not know of the others
+            items = (msgspec.structs.replace(item, times=self.item.times, newer=self.item.newer),)
+        self._items = items
+        is_one, can_merge = len(items) == 1, 2 <= len(items) <= MAX_MERGED_ENTRIES
+        for button in (self._source, self._pin, self._correct):
+            button.setVisible(is_one)
+        self._merge.setEnabled(can_merge)
+        set_tool_tip(self._merge, "" if can_merge else _HOW_TO_SELECT if is_one else _TOO_MANY)
+        if is_one:
+            self._show_one(items[0])
+        else:
+            self._show_several(items)
+
+    def _show_several(self, items: tuple[MemoryItem, ...]) -> None:
+        self._who.setText(trn("{n} entry", "{n} entries", len(items)))
+        self._origin.set_text(_MERGED if len(items) <= MAX_MERGED_ENTRIES else _TOO_MANY)
+        self._folder.hide()
+        self._note.hide()
+        heads = (f"{speaker_text(item.role, item.speaker)}, {moment_text(item.at)}:" for item in items)
+        self._show_text("\n\n".join(f"{head}\n{item.text}" for head, item in zip(heads, items, strict=True)))
+
+    def _show_one(self, item: MemoryItem) -> None:
         kind = uncapitalised(KINDS[item.role][0])
         parts = (speaker_text(item.role, item.speaker), kind, repetition_text(item))
         self._who.setText(" · ".join(filter(None, parts)))
@@ -101,23 +145,31 @@ class EntryView(QWidget):
         self._folder.set_text(plain(item.folder))
         self._folder.setVisible(bool(item.folder))
         self._note.setHidden(item.has_vector)
-        text = plain(item.text)
+        self._show_text(item.text)
+
+    def _show_text(self, text: str) -> None:
+        text = plain(text)
         if text != self._text.toPlainText():
             is_endless = max(map(len, text.split()), default=0) > _MAX_WORD_LENGTH
             self._text.setWordWrapMode(_Wrap.WrapAnywhere if is_endless else _Wrap.WrapAtWordBoundaryOrAnywhere)
             self._text.setPlainText(text)
 
     def ask_to_forget(self) -> None:
-        if self._item is not None:
+        if self._items:
+            self._draft, self._opener = None, self._forget
             self._form.hide()
-            self._buttons.hide()
-            self._question.show_text(tr("Checking what will be removed…"))
-            self.preview_requested.emit()
+            self._ask()
+
+    def _ask(self) -> None:
+        self._buttons.hide()
+        self._question.show_text(tr("Checking what will be removed…"))
+        self.preview_requested.emit()
 
     def show_preview(self, found: MemoryPreviewForgetResult) -> None:
         """Ask about what would go, unless the question was taken back meanwhile."""
         if not self._question.isHidden():
-            self._question.ask(forget_question(found))
+            fact = self._draft.text if self._draft is not None else None
+            self._question.ask(forget_question(found, self.node_ids, fact or ""))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Escape takes a question back; the dialog stays open."""
@@ -128,7 +180,7 @@ class EntryView(QWidget):
 
     def _lay_out(self) -> None:
         tokens = self._theme.tokens
-        buttons = FlowLayout(tokens.space_close, self._source, self._pin, self._correct, self._forget)
+        buttons = FlowLayout(tokens.space_close, self._source, self._pin, self._correct, self._merge, self._forget)
         self._buttons.setLayout(buttons)
         set_vbox(
             self,
@@ -145,44 +197,67 @@ class EntryView(QWidget):
         )
 
     def _on_pin_clicked(self) -> None:
-        item, self._is_correcting = self._item, False
-        if item is not None:
+        if (item := self.item) is not None:
+            self._opener = self._pin
             self._buttons.hide()
             self._form.open_new(
                 item.text, folder=item.folder, conversation_id=item.conversation_id, node_id=item.node_id
             )
 
     def _on_correct_clicked(self) -> None:
-        """Messages never change: the corrected text becomes a fact, and then the message is forgotten.
+        """Messages never change: the corrected text becomes a fact, and the message is forgotten."""
+        self._opener = self._correct
+        self._open_draft((tr("Correct…"), tr("Correct entry…")))
 
-        What was said in a folder is told nowhere else, unless the person chooses so.
-        """
-        item, self._is_correcting = self._item, True
-        if item is not None:
-            self._buttons.hide()
-            folder = folder_of_fact(item)
-            scope = "folder" if folder else "always"
-            self._form.open_new(item.text, scope=scope, folder=folder, conversation_id=item.conversation_id)
+    def _on_merge_clicked(self) -> None:
+        self._opener = self._merge
+        self._open_draft((tr("Merge…"), tr("Merge entries…")))
 
-    def _on_pinned(self) -> None:
-        if self._is_correcting:
-            self.ask_to_forget()
-        else:
-            self.pinned.emit()
+    def _open_draft(self, names: tuple[str, str]) -> None:
+        self._buttons.hide()
+        text = " ".join(dict.fromkeys(item.text for item in self._items))
+        folders = {folder_of_fact(item) for item in self._items}
+        self._form.open_draft(text, folders, self._items[0].conversation_id, names)
+
+    def _on_drafted(self, draft: MemoryPinParams) -> None:
+        self._draft = draft
+        self._ask()
 
     def _on_form_closed(self) -> None:
         self._buttons.show()
-        self._pin.setFocus()
+        self._opener.setFocus()
+        self.settled.emit()
 
     def _on_forget_confirmed(self) -> None:
-        self._question.show_text(tr("Forgetting…"))
-        self.forget_requested.emit()
+        if self._draft is None:
+            self._question.show_text(tr("Forgetting…"))
+            self.forget_requested.emit()
+        else:
+            self._question.show_text(tr("Pinning and forgetting…"))
+            self.replace_requested.emit(self._draft)
 
     def _on_forget_cancelled(self) -> None:
-        self._buttons.show()
-        self._forget.setFocus()
+        self._take_back()
+        if self._form.isHidden():
+            self._forget.setFocus()
 
     def show_forget_failed(self) -> None:
-        """The engine did not forget it: offer it again."""
+        """Offer again what the engine did not do."""
+        if not self._question.isHidden():
+            self._take_back()
+
+    def show_done(self) -> None:
+        """The entries are forgotten: the question is settled."""
         self._question.hide()
         self._buttons.show()
+        self.settled.emit()
+
+    def _take_back(self) -> None:
+        """Show what the question was about again; what was typed is still there."""
+        self._question.hide()
+        if self._draft is not None:
+            self._draft = None
+            self._form.reopen()
+        else:
+            self._buttons.show()
+            self.settled.emit()

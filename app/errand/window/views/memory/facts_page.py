@@ -8,13 +8,13 @@ from PySide6.QtWidgets import QHBoxLayout, QPushButton, QWidget
 
 from errand.client.safe_text import escape_hidden
 from errand.protocol.memory import Fact, MemoryPinParams
-from errand.text.translation import tr
+from errand.text.translation import tr, trn
 from errand.window.stores.memory.facts import FactStore
-from errand.window.theme.style import push_button, set_style
+from errand.window.theme.style import check_box, push_button, set_style, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.views.memory.fact_form import FactFormView
 from errand.window.views.memory.texts import origin_text
-from errand.window.widgets.boxes import at_left, fill, set_at_top, set_vbox, vbox
+from errand.window.widgets.boxes import STRETCH, at_top, fill, hbox, set_at_top, set_hbox, set_vbox, vbox
 from errand.window.widgets.containers import vertical_scroll_area
 from errand.window.widgets.empty_state import EmptyStateView
 from errand.window.widgets.labels import TextLabel
@@ -32,8 +32,12 @@ _NOTHING = tr(
 
 
 class FactRowView(QWidget):
-    """`accepted`, `edit_requested`, `removed` (or declined) and `source_requested` are what a person asks for."""
+    """`accepted`, `edit_requested`, `removed` (or declined) and `source_requested` are what a person asks for.
 
+    `chosen` says that `is_chosen` has changed: pinned facts can be chosen, to be merged.
+    """
+
+    chosen = Signal()
     accepted = Signal()
     edit_requested = Signal()
     removed = Signal()
@@ -43,6 +47,12 @@ class FactRowView(QWidget):
         super().__init__()
         self._theme = theme
         text = escape_hidden(fact.text)
+        self._choice = check_box("")
+        self._choice.setAccessibleName(tr("Select: {text}").format(text=text))
+        set_tool_tip(self._choice, tr("Select, to merge it with others"))
+        if fact.status != "pinned":
+            self._choice.hide()
+        self._choice.toggled.connect(self.chosen)
         row = QHBoxLayout()
         row.setSpacing(theme.tokens.space_close)
         row.addWidget(TextLabel(theme, origin_text(fact), size=theme.tokens.size_small, tone="muted", wrap=True), 1)
@@ -55,7 +65,15 @@ class FactRowView(QWidget):
         row.addWidget(
             self._button(tr("Decline") if fact.status == "proposed" else tr("Remove"), text, self.removed.emit)
         )
-        set_vbox(self, TextLabel(theme, text, wrap=True), row, spacing=theme.tokens.space_tight)
+        inside = vbox(TextLabel(theme, text, wrap=True), row, spacing=theme.tokens.space_tight)
+        set_hbox(self, at_top(self._choice), fill(inside), spacing=theme.tokens.space_close)
+
+    @property
+    def is_chosen(self) -> bool:
+        return self._choice.isChecked()
+
+    def choose(self) -> None:
+        self._choice.setChecked(True)
 
     def _button(self, name: str, text: str, do: Callable[[], None], *, primary: bool = False) -> QPushButton:
         button = push_button(name, "primary" if primary else "plain", name=f"{name.rstrip('… ')}: {text}")
@@ -77,9 +95,10 @@ class FactsPageView(QWidget):
         self._theme = theme
         self._facts = facts
         self._shown: tuple[Fact, ...] | None = None
-        self._undo: MemoryPinParams | None = None
+        self._undo: tuple[MemoryPinParams, ...] = ()
         self._edited = ""  # the id of the fact in the form; "" for a new one
-        self._new = push_button(tr("Add fact…"))
+        self._new, self._merge = push_button(tr("Add fact…")), push_button("")
+        self._merge.hide()
         self._form = FactFormView(theme, facts)
         self._empty = EmptyStateView(theme, "pin", tr("No facts yet"), _NOTHING)
         self._sections = tuple(
@@ -88,8 +107,10 @@ class FactsPageView(QWidget):
         )
         self._lay_out()
         self._new.clicked.connect(self._on_new_clicked)
+        self._merge.clicked.connect(self._on_merge_clicked)
         self._form.closed.connect(self._on_form_closed)
         self._form.done.connect(self._on_done)
+        self._form.merged.connect(self._on_merged)
         facts.changed.connect(self._show)
 
     def open(self) -> None:
@@ -97,10 +118,10 @@ class FactsPageView(QWidget):
         self._facts.load()
 
     def undo(self) -> None:
-        """Take back the last removal or change."""
-        params, self._undo = self._undo, None
-        if params is not None:
-            self._facts.pin(params, lambda _: self._notify(tr("Restored."), None), self._facts.failed.emit)
+        """Take back the last removal, change or merge."""
+        changes, self._undo = self._undo, ()
+        for params in changes:
+            self._facts.pin(params, lambda _: self._notify(tr("Restored.")), self._facts.failed.emit)
 
     def _lay_out(self) -> None:
         tokens = self._theme.tokens
@@ -114,7 +135,7 @@ class FactsPageView(QWidget):
         set_vbox(
             self,
             TextLabel(self._theme, _TEXT, tone="muted", wrap=True),
-            at_left(self._new),
+            hbox(self._new, self._merge, STRETCH, spacing=tokens.space_close),
             self._form,
             fill(vertical_scroll_area(inside)),
             spacing=tokens.space_normal,
@@ -127,12 +148,21 @@ class FactsPageView(QWidget):
             return  # rows with the focus keep it
         self._shown = facts_in_order
         focused = next((fact_id for fact_id, view in self._views.items() if _has_focus(view)), None)
+        chosen_ids = {fact.id for fact in self._chosen}
         self._empty.setVisible(not facts_in_order)
         for (heading, column), facts in zip(self._sections, (proposed, pinned), strict=True):
             heading.setVisible(bool(facts))
             column.show_items({fact.id: fact for fact in facts})
+        for fact_id in chosen_ids & self._views.keys():
+            self._views[fact_id].choose()
+        self._on_chosen()
         if focused is not None:
             self._focus(focused)
+
+    @property
+    def _chosen(self) -> tuple[Fact, ...]:
+        views = self._views
+        return tuple(fact for fact in self._facts.pinned if fact.id in views and views[fact.id].is_chosen)
 
     @property
     def _views(self) -> dict[str, FactRowView]:
@@ -147,60 +177,90 @@ class FactsPageView(QWidget):
 
     def _row(self, fact: Fact) -> FactRowView:
         row = FactRowView(self._theme, fact)
+        row.chosen.connect(self._on_chosen)
         row.accepted.connect(partial(self._on_accepted, fact))
         row.edit_requested.connect(partial(self._on_edit_requested, fact))
         row.removed.connect(partial(self._on_removed, fact))
         row.source_requested.connect(partial(self.source_requested.emit, fact.conversation_id, fact.node_id))
         return row
 
+    def _on_chosen(self) -> None:
+        count = len(self._chosen)
+        text = trn("Merge {n} fact…", "Merge {n} facts…", count)
+        self._merge.setText(text)
+        self._merge.setAccessibleName(text)
+        self._merge.setVisible(count > 1 and self._form.isHidden())
+
     def _on_new_clicked(self) -> None:
-        self._new.hide()
         self._edited = ""
         self._form.open_new()
+        self._hide_openers()
+
+    def _on_merge_clicked(self) -> None:
+        facts = self._chosen
+        self._edited = facts[0].id
+        self._form.open_merge(facts)
+        self._hide_openers()
 
     def _on_edit_requested(self, fact: Fact) -> None:
-        self._new.hide()
         self._edited = fact.id
         self._form.open_fact(fact)
+        self._hide_openers()
+
+    def _hide_openers(self) -> None:
+        self._new.hide()
+        self._merge.hide()
 
     def _on_form_closed(self) -> None:
         self._new.show()
+        self._on_chosen()
         self._focus(self._edited)
+
+    def _on_merged(self, before: tuple[Fact, ...], fact: Fact) -> None:
+        """`before` begins with the fact that stands for all now."""
+        first, *others = before
+        back = (_changed_back(first), *map(_pinned_again, others))
+        self._notify(tr("Merged. Applies to new tasks."), *back)
 
     def _on_done(self, before: Fact | None, fact: Fact) -> None:
         if before is None:
-            self._notify(tr("Pinned. Applies to new tasks."), None)
+            self._notify(tr("Pinned. Applies to new tasks."))
         elif before.status == "proposed":
-            self._notify(_ACCEPTED, None)
+            self._notify(_ACCEPTED)
         else:
-            self._notify(
-                tr("Saved."), MemoryPinParams(id=fact.id, text=before.text, scope=before.scope, folder=_folder(before))
-            )
+            self._notify(tr("Saved."), _changed_back(before))
 
     def _on_accepted(self, fact: Fact) -> None:
-        self._facts.pin(MemoryPinParams(id=fact.id), lambda _: self._notify(_ACCEPTED, None), self._facts.failed.emit)
+        self._facts.pin(MemoryPinParams(id=fact.id), lambda _: self._notify(_ACCEPTED), self._facts.failed.emit)
 
     def _on_removed(self, fact: Fact) -> None:
         if fact.status == "proposed":
-            self._facts.remove(fact.id, lambda: self._notify(tr("Declined."), None))
-            return
-        back = MemoryPinParams(
-            text=fact.text,
-            scope=fact.scope,
-            folder=_folder(fact),
-            conversation_id=fact.conversation_id,
-            node_id=fact.node_id,
-        )
-        self._facts.remove(fact.id, lambda: self._notify(_REMOVED, back))
+            self._facts.remove(fact.id, lambda: self._notify(tr("Declined.")))
+        else:
+            self._facts.remove(fact.id, lambda: self._notify(_REMOVED, _pinned_again(fact)))
 
-    def _notify(self, text: str, undo: MemoryPinParams | None) -> None:
+    def _notify(self, text: str, *undo: MemoryPinParams) -> None:
         self._undo = undo
-        self.notified.emit(text, undo is not None)
+        self.notified.emit(text, bool(undo))
 
 
 def _has_focus(view: QWidget) -> bool:
     focused = view.focusWidget()
     return focused is not None and focused.hasFocus()  # pyright: ignore[reportUnnecessaryComparison] -- nothing has the focus at first
+
+
+def _changed_back(fact: Fact) -> MemoryPinParams:
+    return MemoryPinParams(id=fact.id, text=fact.text, scope=fact.scope, folder=_folder(fact))
+
+
+def _pinned_again(fact: Fact) -> MemoryPinParams:
+    return MemoryPinParams(
+        text=fact.text,
+        scope=fact.scope,
+        folder=_folder(fact),
+        conversation_id=fact.conversation_id,
+        node_id=fact.node_id,
+    )
 
 
 def _folder(fact: Fact) -> str | None:

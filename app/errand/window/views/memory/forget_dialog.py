@@ -22,7 +22,7 @@ class ForgetDialog(QDialog):
     def __init__(self, store: ForgetStore, theme: Theme, node_id: str, parent: QWidget) -> None:
         super().__init__(parent)
         self._store = store
-        self._node_id = node_id
+        self._node_ids = (node_id,)
         self.setWindowTitle(tr("Forget message"))
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setMinimumWidth(theme.pixels(_WIDTH))
@@ -47,22 +47,22 @@ class ForgetDialog(QDialog):
         store.previewed.connect(self._on_previewed)
         store.forgotten.connect(self._on_forgotten)
         store.failed.connect(self._on_failed)
-        store.preview(node_id)
+        store.preview(self._node_ids)
 
-    def _on_previewed(self, node_id: str, found: MemoryPreviewForgetResult) -> None:
+    def _on_previewed(self, node_ids: tuple[str, ...], found: MemoryPreviewForgetResult) -> None:
         if found.nodes:
             self._quote.setText(tr("“{title}”").format(title=one_line(found.nodes[0].text, _MAX_QUOTE_LENGTH)))
             self._quote.show()
-        self._say(forget_question(found))
+        self._say(forget_question(found, node_ids))
         self._confirm.show()
         self._keep.setFocus()
 
     def _on_confirmed(self) -> None:
         self._end()
         self._say(tr("Forgetting…"))
-        self._store.forget(self._node_id)
+        self._store.forget(self._node_ids)
 
-    def _on_forgotten(self, node_id: str, gone: MemoryForgetResult) -> None:
+    def _on_forgotten(self, node_ids: tuple[str, ...], gone: MemoryForgetResult) -> None:
         self._quote.hide()
         self._say(forget_result(gone))
         self._end()

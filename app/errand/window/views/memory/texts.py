@@ -1,5 +1,7 @@
 """The sentences of memory's window."""
 
+from collections.abc import Collection
+
 from errand.client.number_format import moment_text
 from errand.client.safe_text import escape_hidden_line, plain
 from errand.client.texts.embedding_model import offer_text
@@ -26,7 +28,7 @@ KINDS: dict[MemoryRole, tuple[str, str]] = {
 """The name of each kind, and of several."""
 
 _MAX_TITLE_LENGTH = 300  # characters
-_MAX_LISTED_NODES = 6
+_MAX_LISTED_NODES = 5
 _MISSING = tr("The embedding model isn't downloaded yet. Entries are only found by their words.")
 _FAILED = tr("The model can't be used. Entries are only found by their words.")
 _SIMPLE = tr("Entries are also found by their meaning, with a simple built-in model.")
@@ -60,15 +62,17 @@ def origin_text(fact: Fact) -> str:
     return template.format(where=where, who=who, time=moment_text(fact.at))
 
 
-def forget_question(found: MemoryPreviewForgetResult) -> str:
-    """Return the question about what would be forgotten for good."""
+def forget_question(found: MemoryPreviewForgetResult, node_ids: Collection[str], fact: str = "") -> str:
+    """Return the question about what would be forgotten for good with these nodes; `fact` would replace them."""
     parts = ", ".join(removed_parts(found.removes))
     if not parts:
         return tr("Its text was already forgotten. Remove what memory and search may still have of it?")
     lines = [tr("This permanently removes {what}, also from memory and search.").format(what=parts)]
-    if len(found.nodes) > 1:
+    if fact:
+        lines.insert(0, tr("Pinned as a fact instead: “{text}”").format(text=plain(fact)))
+    if others := [node for node in found.nodes if node.node_id not in node_ids]:
         lines.append(tr("These are removed with it:"))
-        lines += [one_line(node.text, _MAX_TITLE_LENGTH) for node in found.nodes[1:_MAX_LISTED_NODES]]
+        lines += [one_line(node.text, _MAX_TITLE_LENGTH) for node in others[:_MAX_LISTED_NODES]]
     return "\n".join((*lines, tr("You can't undo this.")))
 
 
