@@ -35,7 +35,8 @@ def lines(picture: QImage, area: QRect) -> tuple[float, ...]:
     inner = inner.intersected(picture.rect())
     if inner.isEmpty():
         return ()
-    pixels = bytes(picture.copy(inner).constBits())
+    part = picture.copy(inner)  # its memory is freed with it
+    pixels = bytes(part.constBits())
     key = inner.width(), sha256(pixels).digest()
     if key not in _contrasts_of_pictures:
         _contrasts_of_pictures[key] = _contrasts(pixels, inner.width())
