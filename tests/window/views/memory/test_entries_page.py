@@ -341,10 +341,10 @@ async def test_a_search_that_ends_late_leaves_what_is_being_pinned_open(
 ) -> None:
     await store(engine, "We water on Sundays.", "The roof is dry.")
     await opened(dialog, 2)
-    for words, hits in (("Sundays", ("We water on Sundays.",)), ("zeppelin", ())):
+    for query, hits in (("Sundays", ("We water on Sundays.",)), ("zeppelin", ())):
         await press(dialog, "Pin as fact…")
         fact_field(dialog).setPlainText("The roof is dry, they say.")
-        await search(dialog, words)
+        await search(dialog, query)
         await until(lambda hits=hits: dialog.entries.list.lines[:1] == hits)
         assert fact_field(dialog).isVisible() and whole_text(dialog) == "The roof is dry."
         QTest.keyClick(fact_field(dialog), Qt.Key.Key_Escape)

@@ -4,7 +4,7 @@ from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtWidgets import QSplitter, QStackedWidget, QWidget
 
 from errand.client.safe_text import plain
-from errand.protocol.memory import MemoryForgetResult, MemoryItem, MemoryPinParams, MemoryPreviewForgetResult
+from errand.protocol.memory import MemoryForgetResult, MemoryItem
 from errand.text.translation import tr, trn
 from errand.window.stores.memory.entries import MemoryEntryStore
 from errand.window.stores.memory.facts import FactStore
@@ -42,7 +42,7 @@ class EntriesPageView(QWidget):
         self.search = SearchField(theme, tr("Search memory"))
         self.filters = MemoryFilterView(theme)
         self.list = EntryListView(store, theme)
-        self.entry = EntryView(theme, facts)
+        self.entry = EntryView(theme, facts, store.forgetting)
         self._total = 0  # entries of the whole memory, as the engine said last
         self._loaded_total = 0  # the same when the list was loaded; 0 if it was not known then
         self._newer = push_button("", "quiet")
@@ -125,18 +125,13 @@ class EntriesPageView(QWidget):
         self.list.forget_requested.connect(self.entry.ask_to_forget)
         self.list.back_requested.connect(self.search.setFocus)
         self.entry.source_requested.connect(self._on_source_requested)
-        self.entry.forget_requested.connect(self._on_forget_requested)
-        self.entry.preview_requested.connect(self._on_preview_requested)
-        self.entry.replace_requested.connect(self._on_replace_requested)
         self.entry.pinned.connect(self.pinned)
         self.entry.settled.connect(self._on_settled)
         store.reset.connect(self._on_reset)
         store.removed.connect(self._show_state)
         store.opened.connect(self._on_opened)
-        store.forgetting.previewed.connect(self._on_previewed)
         store.forgetting.forgotten.connect(self._on_forgotten)
         store.forgetting.replaced.connect(self._on_replaced)
-        store.forgetting.failed.connect(self.entry.show_forget_failed)
         store.failed.connect(self._show_state)
 
     def _search(self) -> None:
@@ -208,19 +203,6 @@ class EntriesPageView(QWidget):
     def _on_source_requested(self) -> None:
         if self.entry.item is not None:
             self.source_requested.emit(self.entry.item.conversation_id, self.entry.item.node_id)
-
-    def _on_preview_requested(self) -> None:
-        self._store.forgetting.preview(self.entry.node_ids)
-
-    def _on_previewed(self, node_ids: tuple[str, ...], found: MemoryPreviewForgetResult) -> None:
-        if self.entry.node_ids == node_ids:
-            self.entry.show_preview(found)
-
-    def _on_forget_requested(self) -> None:
-        self._store.forgetting.forget(self.entry.node_ids)
-
-    def _on_replace_requested(self, draft: MemoryPinParams) -> None:
-        self._store.forgetting.replace(self.entry.node_ids, draft)
 
     def _on_forgotten(self, node_ids: tuple[str, ...], gone: MemoryForgetResult) -> None:
         self.notified.emit(forget_result(gone))

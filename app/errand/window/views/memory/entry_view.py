@@ -11,6 +11,7 @@ from errand.client.texts.messages import repetition_text, speaker_text
 from errand.client.texts.recall import folder_of_fact
 from errand.protocol.memory import MemoryItem, MemoryPinParams, MemoryPreviewForgetResult
 from errand.text.translation import tr, trn, uncapitalised
+from errand.window.stores.memory.entries import ForgetStore
 from errand.window.stores.memory.facts import FactStore
 from errand.window.theme.style import push_button, set_style, set_tool_tip
 from errand.window.theme.theme import Theme
@@ -36,21 +37,18 @@ _TOO_MANY = trn("At most {n} entry can be merged.", "At most {n} entries can be 
 class EntryView(QWidget):
     """`show_entries` shows what is known at once; `show_whole` puts the whole texts in.
 
-    Emits `source_requested`, `pinned` once a fact is stored, and `preview_requested` before the question about
-    forgetting. After it comes `forget_requested`, or `replace_requested` with the fact that is to stand in the place
-    of the entries. `settled` says that neither form nor question is open any more.
+    Emits `source_requested`, `pinned` once a fact is stored, and `settled` when neither form nor question is open any
+    more.
     """
 
     source_requested = Signal()
     pinned = Signal()
-    preview_requested = Signal()
-    forget_requested = Signal()
-    replace_requested = Signal(object)
     settled = Signal()
 
-    def __init__(self, theme: Theme, facts: FactStore) -> None:
+    def __init__(self, theme: Theme, facts: FactStore, forgetting: ForgetStore) -> None:
         super().__init__()
         self._theme = theme
+        self._forgetting = forgetting
         self._items: tuple[MemoryItem, ...] = ()
         self._who = TextLabel(theme, bold=True)
         self._origin = ElidedLabel(theme, tone="muted")
@@ -84,7 +82,9 @@ class EntryView(QWidget):
         cancel.clicked.connect(self._on_forget_cancelled)
         self._form.closed.connect(self._on_form_closed)
         self._form.done.connect(self.pinned)
-        self._form.drafted.connect(self._on_drafted)
+        self._form.drafted.connect(self._ask)
+        forgetting.previewed.connect(self._on_previewed)
+        forgetting.failed.connect(self._on_failed)
 
     @property
     def item(self) -> MemoryItem | None:
@@ -156,18 +156,20 @@ class EntryView(QWidget):
 
     def ask_to_forget(self) -> None:
         if self._items:
-            self._draft, self._opener = None, self._forget
+            self._opener = self._forget
             self._form.hide()
             self._ask()
 
-    def _ask(self) -> None:
+    def _ask(self, draft: MemoryPinParams | None = None) -> None:
+        """Ask whether the entries are to be forgotten, and replaced by a fact if there is a draft of one."""
+        self._draft = draft
         self._buttons.hide()
         self._question.show_text(tr("Checking what will be removed…"))
-        self.preview_requested.emit()
+        self._forgetting.preview(self.node_ids)
 
-    def show_preview(self, found: MemoryPreviewForgetResult) -> None:
+    def _on_previewed(self, node_ids: tuple[str, ...], found: MemoryPreviewForgetResult) -> None:
         """Ask about what would go, unless the question was taken back meanwhile."""
-        if not self._question.isHidden():
+        if node_ids == self.node_ids and not self._question.isHidden():
             fact = self._draft.text if self._draft is not None else None
             self._question.ask(forget_question(found, self.node_ids, fact or ""))
 
@@ -219,10 +221,6 @@ class EntryView(QWidget):
         folders = {folder_of_fact(item) for item in self._items}
         self._form.open_draft(text, folders, self._items[0].conversation_id, names)
 
-    def _on_drafted(self, draft: MemoryPinParams) -> None:
-        self._draft = draft
-        self._ask()
-
     def _on_form_closed(self) -> None:
         self._buttons.show()
         self._opener.setFocus()
@@ -231,17 +229,17 @@ class EntryView(QWidget):
     def _on_forget_confirmed(self) -> None:
         if self._draft is None:
             self._question.show_text(tr("Forgetting…"))
-            self.forget_requested.emit()
+            self._forgetting.forget(self.node_ids)
         else:
             self._question.show_text(tr("Pinning and forgetting…"))
-            self.replace_requested.emit(self._draft)
+            self._forgetting.replace(self.node_ids, self._draft)
 
     def _on_forget_cancelled(self) -> None:
         self._take_back()
         if self._form.isHidden():
             self._forget.setFocus()
 
-    def show_forget_failed(self) -> None:
+    def _on_failed(self) -> None:
         """Offer again what the engine did not do."""
         if not self._question.isHidden():
             self._take_back()

@@ -34,7 +34,7 @@ _NOTHING = tr(
 class FactRowView(QWidget):
     """`accepted`, `edit_requested`, `removed` (or declined) and `source_requested` are what a person asks for.
 
-    `chosen` says that `is_chosen` has changed: pinned facts can be chosen, to be merged.
+    `chosen` says that its `choice` has changed: pinned facts can be chosen, to be merged.
     """
 
     chosen = Signal()
@@ -47,12 +47,12 @@ class FactRowView(QWidget):
         super().__init__()
         self._theme = theme
         text = escape_hidden(fact.text)
-        self._choice = check_box("")
-        self._choice.setAccessibleName(tr("Select: {text}").format(text=text))
-        set_tool_tip(self._choice, tr("Select, to merge it with others"))
+        self.choice = check_box("")
+        self.choice.setAccessibleName(tr("Select: {text}").format(text=text))
+        set_tool_tip(self.choice, tr("Select, to merge it with others"))
         if fact.status != "pinned":
-            self._choice.hide()
-        self._choice.toggled.connect(self.chosen)
+            self.choice.hide()
+        self.choice.toggled.connect(self.chosen)
         row = QHBoxLayout()
         row.setSpacing(theme.tokens.space_close)
         row.addWidget(TextLabel(theme, origin_text(fact), size=theme.tokens.size_small, tone="muted", wrap=True), 1)
@@ -66,14 +66,7 @@ class FactRowView(QWidget):
             self._button(tr("Decline") if fact.status == "proposed" else tr("Remove"), text, self.removed.emit)
         )
         inside = vbox(TextLabel(theme, text, wrap=True), row, spacing=theme.tokens.space_tight)
-        set_hbox(self, at_top(self._choice), fill(inside), spacing=theme.tokens.space_close)
-
-    @property
-    def is_chosen(self) -> bool:
-        return self._choice.isChecked()
-
-    def choose(self) -> None:
-        self._choice.setChecked(True)
+        set_hbox(self, at_top(self.choice), fill(inside), spacing=theme.tokens.space_close)
 
     def _button(self, name: str, text: str, do: Callable[[], None], *, primary: bool = False) -> QPushButton:
         button = push_button(name, "primary" if primary else "plain", name=f"{name.rstrip('… ')}: {text}")
@@ -154,7 +147,7 @@ class FactsPageView(QWidget):
             heading.setVisible(bool(facts))
             column.show_items({fact.id: fact for fact in facts})
         for fact_id in chosen_ids & self._views.keys():
-            self._views[fact_id].choose()
+            self._views[fact_id].choice.setChecked(True)
         self._on_chosen()
         if focused is not None:
             self._focus(focused)
@@ -162,7 +155,7 @@ class FactsPageView(QWidget):
     @property
     def _chosen(self) -> tuple[Fact, ...]:
         views = self._views
-        return tuple(fact for fact in self._facts.pinned if fact.id in views and views[fact.id].is_chosen)
+        return tuple(fact for fact in self._facts.pinned if fact.id in views and views[fact.id].choice.isChecked())
 
     @property
     def _views(self) -> dict[str, FactRowView]:
