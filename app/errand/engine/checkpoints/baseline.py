@@ -162,13 +162,9 @@ class FolderBaseline:
                     _logger.warning("what a command changed in %s is not known: %s", self.root, error)
             self._contents.end_command(command.id)
 
-    def may_name_left_out(self, line: str) -> bool:
-        """Return True if a command line may name something in a folder that is left out."""
-        return any(path.rpartition("/")[2] in line for path in tuple(self._walk.left_out))
-
-    def leaves_out(self, path: str) -> bool:
-        name = os.path.relpath(path, self.root)
-        return any(f"{name}/".startswith(f"{folder}/") for folder in tuple(self._walk.left_out))
+    def left_out_in(self, line: str) -> tuple[str, ...]:
+        """Return the folders that are left out and whose name occurs in a command line."""
+        return tuple(str(self.root / path) for path in tuple(self._walk.left_out) if path.rpartition("/")[2] in line)
 
     def before_write(self, path: str) -> None:
         """Record what a command has changed in a file until now: a tool or an undo is about to write it."""

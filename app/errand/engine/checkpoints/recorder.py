@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -99,9 +100,10 @@ class TaskCheckpoints:
         if baseline is None or command is None or not baseline.begin(command):
             named = named_files(line, str(folder), home) if line else ()
             return files if named and files.keep(named, workspace) else None
-        if not baseline.may_name_left_out(line):
+        folders = baseline.left_out_in(line)
+        if not folders:
             return command
-        left_out = tuple(path for path in named_files(line, str(folder), home) if baseline.leaves_out(path.path))
+        left_out = tuple(path for path in named_files(line, str(folder), home) if _is_below(path.path, folders))
         return _Several(command, files) if left_out and files.keep(left_out, workspace) else command
 
     def _made(self, change: Change) -> None:
@@ -125,6 +127,10 @@ class _Several:
     def record_changes(self) -> None:
         self.command.record_changes()
         self.named.record_changes()
+
+
+def _is_below(path: str, folders: tuple[str, ...]) -> bool:
+    return any(f"{path}{os.sep}".startswith(f"{folder}{os.sep}") for folder in folders)
 
 
 def new_change(task: Task, call_id: str, kind: ChangeKind, path: Path, before: str) -> Change:
