@@ -7,6 +7,7 @@ from pathlib import Path
 from errand.system.paths import Paths
 from tests.support.command_line import Errand
 from tests.support.model_server import Call, ModelServer, Reply
+from tests.support.processes import until
 
 MODEL = ("--model", "openai_compatible/test-model", "--api-base")
 
@@ -94,6 +95,25 @@ async def test_changes_can_be_undone_after_the_engine_was_killed(own_errand: Err
     assert (Paths(own_errand.home).replaced / "contents.db").exists()
     assert (await own_errand.run("undo", task)).code == 0
     assert (workspace / "a.txt").read_text() == "old\n"
+
+
+async def test_what_a_command_changed_until_the_engine_was_killed_is_undone(
+    own_errand: Errand, workspace: Path
+) -> None:
+    (workspace / "a.txt").write_text("old\n")
+    write_all = "[path.write_text('new') for path in Path().glob('*.t?t')]; Path('done').mkdir()"
+    code = f"import time; from pathlib import Path; {write_all}; time.sleep(600)"
+    command = Call("shell", {"command": f'python3 -c "{code}"', "timeout_secs": 600})
+    async with ModelServer(turns=[Reply(calls=(command,))]) as server:
+        follower = await own_errand.start("run", "--approve", "all", "--json", *MODEL, server.url, "go")
+        await until(lambda: (workspace / "done").is_dir())
+        follower.kill()
+        await follower.communicate()
+        own_errand.kill_engine()
+        (task,) = (await own_errand.run("tasks", "--json")).lines
+    undone = await own_errand.run("undo", str(task["id"]))
+    assert undone.out == "Undone in 2 files.\n", undone.err
+    assert os.listdir(workspace) == ["a.txt"] and (workspace / "a.txt").read_text() == "old\n"
 
 
 async def test_what_is_not_there_is_refused_in_words(errand: Errand) -> None:
