@@ -30,13 +30,13 @@ def noted() -> ModelServer:
 
 
 async def embedded(engine: EngineParts, count: int) -> None:
-    """Wait until there are so many vectors, and no more to come."""
+    """Wait until there are so many vectors, no more to come, and all is indexed again after the new setting."""
     engine.services.settings.set("embedding_folder", str(minilm()))
     engine.services.memory.rules_changed()
     async with asyncio.timeout(WAIT_LIMIT_S):
         while True:
             stats = await engine.services.memory.stats()
-            if (stats.vectors, stats.to_embed) == (count, 0):
+            if (stats.vectors, stats.to_embed, stats.to_index) == (count, 0, 0):
                 return
             await asyncio.sleep(0.05)
 
