@@ -46,6 +46,13 @@ class View:
     open: Callable[[WindowFixture], Awaitable[QWidget]]
 
 
+async def _first_mode(fixture: WindowFixture) -> QWidget:
+    fixture.window.commands.trigger("new_task")
+    fixture.front.welcome.first_mode.show()  # also on a machine without a sandbox
+    await until(fixture.front.welcome.first_mode.isVisible)
+    return fixture.window
+
+
 async def _first_run(fixture: WindowFixture) -> QWidget:
     fixture.window.commands.trigger("new_task")
     fixture.window.dialogs.settings_closed.emit()  # searches for models again
@@ -203,6 +210,7 @@ _ROWS: dict[PageName, type[QWidget]] = {"general": SettingView, "tools": ToolRow
 _PAGES: tuple[PageName, ...] = get_args(PageName)
 
 VIEWS = (
+    View("the first choice of a mode", _first_mode),
     View("the first run", _first_run),
     View("a draft with a file", _draft),
     View("branches and their tree", _branches),
