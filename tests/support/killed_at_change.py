@@ -7,8 +7,9 @@ undo.
 
 import os
 import signal
+import sqlite3
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from errand.engine import main as engine
@@ -23,9 +24,13 @@ from errand.system.regular_file import check_replaceable, replace_file
 
 class KilledStore(ContentStore):
     def put(
-        self, *contents: bytes, notes: Mapping[str, bytes] | None = None, done: Iterable[str] = ()
+        self,
+        *contents: bytes,
+        notes: Mapping[str, bytes] | None = None,
+        done: Iterable[str] = (),
+        also: Callable[[sqlite3.Connection], None] | None = None,
     ) -> tuple[str, ...]:
-        ids = super().put(*contents, notes=notes, done=done)
+        ids = super().put(*contents, notes=notes, done=done, also=also)
         _kill()
         return ids
 

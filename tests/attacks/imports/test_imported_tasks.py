@@ -214,7 +214,7 @@ async def test_what_was_allowed_in_a_deleted_conversation_is_not_allowed_in_a_fi
             services.runner.changes,
             services.locks,
             services.grants,
-            services.checkpoints.contents,
+            services.checkpoints.baselines,
             services.paths,
         ).delete(conversation.id)
         ran.unlink()
