@@ -104,7 +104,7 @@ APPROVAL = Ask(
                 not_covered="python -m pip",
             ),
         ),
-        explained="ask: `python` is not on the list of programs that only look\nrule    program",
+        explained="ask: `python` can change things\nrule    program",
     ),
 )
 

@@ -121,13 +121,13 @@ SENTENCES: tuple[tuple[NoticeData, str], ...] = (
     (TaskCompleted(), "The task ended."),
     (
         TaskCompleted(ended=PROCESSES, unread=("and this",)),
-        "The task ended. Terminated: sleep 60 (pid 7), top (pid 8), still running. Not delivered: “and this”.",
+        "The task ended. Stopped sleep 60 (pid 7), top (pid 8), still running. Not delivered: “and this”.",
     ),
     (TaskStopped(by="me"), "Stopped by me."),
     (TaskStopped(by=""), "Stopped."),
     (
         TaskStopped(by="me", ended=(EndedProcess(pid=9, started=1.0, name="bash -c make test"),)),
-        "Stopped by me. Terminated: make test (pid 9).",
+        "Stopped by me. Stopped make test (pid 9).",
     ),
     (
         TaskStopped(by="me", unread=("rather that", "and this")),
@@ -142,7 +142,7 @@ SENTENCES: tuple[tuple[NoticeData, str], ...] = (
     (LimitReached(limit="day_tokens", value=100), "The daily limit of 100 tokens is reached."),
     (
         LimitReached(limit="turns", value=5, ended=PROCESSES[:1]),
-        "The limit of 5 turns is reached. Terminated: sleep 60 (pid 7).",
+        "The limit of 5 turns is reached. Stopped sleep 60 (pid 7).",
     ),
     (TaskStuck(count=10, call="code {}"), "The agent made the same call 10 times with the same result: code {}"),
     (
@@ -150,7 +150,7 @@ SENTENCES: tuple[tuple[NoticeData, str], ...] = (
         "The agent made the same calls 10 times with the same results: shel {}; cod {}",
     ),
     (TaskFailed(text="The model refused the key.", cause="reply"), "The model refused the key."),
-    (TaskFailed(text="no key", cause="reply", ended=PROCESSES[:1]), "no key Terminated: sleep 60 (pid 7)."),
+    (TaskFailed(text="no key", cause="reply", ended=PROCESSES[:1]), "no key Stopped sleep 60 (pid 7)."),
     (TaskFailed(text="The model gave no text.", cause="summary"), "No summary was made: The model gave no text."),
     (TaskFailed(text="a bug", cause="internal"), "The task failed: a bug"),
     (EndNotSaved(text="The disk is full."), "The end of the task could not be saved. The disk is full."),
@@ -159,7 +159,7 @@ SENTENCES: tuple[tuple[NoticeData, str], ...] = (
         EngineEnded(resumes=True),
         "The engine ended. The task resumes by itself when the rate limit has passed.",
     ),
-    (EngineEnded(ended=PROCESSES[:1]), "The engine ended during this task. Terminated: sleep 60 (pid 7)."),
+    (EngineEnded(ended=PROCESSES[:1]), "The engine ended during this task. Stopped sleep 60 (pid 7)."),
     (
         LimitsNear(shares=SHARES),
         "Used 8 of 10 turns, 24 of 30 minutes, $1.60 of $2.00, 800 of 1,000 tokens, $4.00 of today's $5.00, "

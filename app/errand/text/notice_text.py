@@ -171,7 +171,7 @@ def leftovers_text(data: TaskEndNotice) -> str:
 def ended_text(ended: Sequence[EndedProcess]) -> str:
     """Return the ended processes, as one sentence; empty if there are none."""
     processes = ", ".join(map(process_text, ended))
-    return tr("Terminated: {processes}.").format(processes=processes) if ended else ""
+    return tr("Stopped {processes}.").format(processes=processes) if ended else ""
 
 
 def signal_text(number: int) -> str:

@@ -282,7 +282,7 @@ def test_notices_of_the_engine_are_shown() -> None:
     ended = EndedProcess(pid=7, started=1.0, name="sleep 60")
     block = NoticeBlock(kind="stopped", data=TaskStopped(by="me", ended=(ended,)))
     line = transcript().event(TaskMessage(node=node("system", block)))
-    assert line == "! Stopped by me. Terminated: sleep 60 (pid 7).\n"
+    assert line == "! Stopped by me. Stopped sleep 60 (pid 7).\n"
 
 
 def test_a_notice_from_before_notices_had_data_is_shown_by_its_text() -> None:
@@ -350,7 +350,7 @@ def test_reached_limit_and_ended_processes_are_shown_once() -> None:
     assert renderer.event(TaskMessage(node=node("system", notices[0], identifier="node_1"))) == ""
     assert (
         renderer.event(TaskMessage(node=node("system", notices[1], identifier="node_2")))
-        == "! Terminated: sleep (pid 7).\n"
+        == "! Stopped sleep (pid 7).\n"
     )
     assert renderer.event(ended).startswith("! turn limit reached · ")
 

@@ -30,7 +30,7 @@ def ended(reason: TaskStopReason, error: str | None = None) -> Task:
         (
             ended("manual_stop"),
             NoticeBlock(kind="stopped", data=TaskStopped(by="the window", ended=SLEEP, unread=("and this",))),
-            ("Terminated: sleep 60 (pid 7). Not delivered: “and this”.",),
+            ("Stopped sleep 60 (pid 7). Not delivered: “and this”.",),
         ),
         (
             ended("token_limit"),
@@ -46,7 +46,7 @@ def ended(reason: TaskStopReason, error: str | None = None) -> Task:
         (
             ended("error", "no key"),
             NoticeBlock(kind="error", data=TaskFailed(text="no key", cause="reply", ended=SLEEP)),
-            ("Terminated: sleep 60 (pid 7).",),
+            ("Stopped sleep 60 (pid 7).",),
         ),
         (
             ended("error", "a bug"),

@@ -139,4 +139,4 @@ async def test_the_command_line_shows_what_a_stop_has_ended(
     assert stopped.code == 0, stopped.err
     assert running(marker) == []
     assert all(f"{marker}-{name}" in done.out for name in work.names), done.out
-    assert "Terminated:" in done.out
+    assert "Stopped " in done.out

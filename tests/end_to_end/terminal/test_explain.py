@@ -14,7 +14,7 @@ from tests.support.command_line import Errand
 async def test_a_command_a_path_and_an_address_are_explained(errand: Errand) -> None:
     command = await errand.run("explain", "cat a | wc -l > b; rm -rf build")
     assert command.code == 0
-    assert command.out.startswith("ask: deletes without asking\nrule    danger\n")
+    assert command.out.startswith("ask: deletes files for good\nrule    danger\n")
     assert "part 2  |   'wc' '-l'  > 'b'\n" in command.out
     assert "also    ask, redirect: it writes to b\n" in command.out
     path = await errand.run("explain", "--path", "../x")

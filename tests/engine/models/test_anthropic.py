@@ -198,10 +198,10 @@ def test_a_reply_that_does_not_stream_is_read_too() -> None:
 @pytest.mark.parametrize(
     ("error", "failure_text", "kind"),
     [
-        ("overloaded_error", "had an error of its own (529)", FailureKind.UNAVAILABLE),
+        ("overloaded_error", "failed (529)", FailureKind.UNAVAILABLE),
         ("rate_limit_error", "limits how much", FailureKind.RATE_LIMITED),
         ("authentication_error", "refused the key", FailureKind.NOT_AUTHORISED),
-        ("something_new", "had an error of its own (500)", FailureKind.UNAVAILABLE),
+        ("something_new", "failed (500)", FailureKind.UNAVAILABLE),
     ],
 )
 def test_an_error_in_the_stream_says_what_its_status_would_have_said(

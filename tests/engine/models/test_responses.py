@@ -193,7 +193,7 @@ async def test_thoughts_of_another_account_are_left_out_when_they_are_refused(co
 @pytest.mark.parametrize(
     ("error", "failure_text", "kind", "wait"),
     [
-        ({"code": "server_error", "message": "no"}, "had an error of its own (500)", FailureKind.UNAVAILABLE, None),
+        ({"code": "server_error", "message": "no"}, "failed (500)", FailureKind.UNAVAILABLE, None),
         (
             {"code": "rate_limit_exceeded", "message": "Please try again in 12s."},
             "limits how much",

@@ -379,7 +379,7 @@ def test_why_it_was_asked_names_the_rule_the_parts_and_the_other_findings(ground
     lines = explanation(ground.judge(ground.run("ls && mytool x > /etc/x"))).splitlines()
     assert lines[:2] == ["deny: /etc/x is in /etc, which is closed to tools", "rule    closed folder"]
     assert lines[2:4] == ["part 1      'ls'", "part 2  &&  'mytool' 'x'  > '/etc/x'"]
-    assert lines[4:] == ["also    ask, program: `mytool` is not on the list of programs that only look"]
+    assert lines[4:] == ["also    ask, program: `mytool` can change things"]
 
 
 def draft(decision: str = "allow", **fields: object) -> GrantDraft:

@@ -127,7 +127,7 @@ def test_a_workspace_named_by_a_link_is_its_real_folder(house: House) -> None:
 
 
 def test_commands_ask_and_show_what_a_grant_would_hold(house: House) -> None:
-    why = "`make` is not on the list of programs that only look"
+    why = "`make` can change things"
     expected = Decision("ask", why, "medium", house.run("make test"), "program", modes=("all",))
     assert house.command("make test") == expected
     other = house.home / "other"
@@ -146,7 +146,7 @@ def test_nobody_to_ask_means_no(house: House) -> None:
     decision = house.command("make", "never")
     assert (decision.verdict, decision.reason) == (
         "deny",
-        "`make` is not on the list of programs that only look, and nobody is there to ask",
+        "`make` can change things, and nobody is there to ask",
     )
 
 

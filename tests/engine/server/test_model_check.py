@@ -48,7 +48,7 @@ async def test_successful_test_reports_the_model_and_the_time(engine: EngineServ
         (Reply(status=404, error="The model does not exist"), "does not know this model or address (404)"),
         (Reply(status=429, error="insufficient_quota"), "no credit left (429)"),
         (Reply(status=402, error="Pay first"), "no credit left (402)"),
-        (Reply(status=503, error="Overloaded"), "had an error of its own (503)"),
+        (Reply(status=503, error="Overloaded"), "failed (503)"),
         (Reply(text="Half of", cut_after=1), "broke off"),
     ],
 )

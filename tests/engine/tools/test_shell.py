@@ -65,7 +65,7 @@ async def test_a_command_the_system_refuses_is_a_clear_error(tmp_path: Path, com
 async def test_a_timeout_ends_the_command_and_keeps_its_output(tmp_path: Path) -> None:
     shell = tool_of(make_tool_context(tmp_path), "shell")
     error = await failure(shell, {"command": "echo before; sleep 61; echo after", "timeout_secs": 0.2})
-    assert str(error).startswith("Timed out after 0.2 s.\nTerminated: ")
+    assert str(error).startswith("Timed out after 0.2 s.\nStopped ")
     assert "sleep 61 (pid " in str(error) and str(error).endswith("Output so far:\nbefore")
     assert detail(error, "exit_code") is None
 

@@ -71,7 +71,7 @@ async def test_what_a_command_prints_changes_nothing(context: ToolContext) -> No
 
 async def test_a_command_that_is_ended_keeps_the_folder(context: ToolContext) -> None:
     arguments: JsonObject = {"command": "cd sub; sleep 60", "timeout_secs": 0.3}
-    assert "Terminated: cd sub; sleep 60 (pid" in str(await failure(tool_of(context, "shell"), arguments))
+    assert "Stopped cd sub; sleep 60 (pid" in str(await failure(tool_of(context, "shell"), arguments))
     assert await said(context, "pwd") == str(context.workspace)
 
 

@@ -124,11 +124,11 @@ def test_in_a_narrow_column_the_title_is_whole_and_the_review_an_icon(show: Make
 
 @pytest.mark.parametrize(
     ("stopped_by", "remarks"),
-    [("errand stop", "By errand stop. Terminated: sleep 60 (pid 7)."), (CLIENT_NAME, "Terminated: sleep 60 (pid 7).")],
+    [("errand stop", "By errand stop. Stopped sleep 60 (pid 7)."), (CLIENT_NAME, "Stopped sleep 60 (pid 7).")],
 )
 def test_a_stop_names_the_client_that_asked_for_it_unless_it_was_this_window(
     show: MakeRowView, stopped_by: str, remarks: str
 ) -> None:
     stopped = ended(reason="manual_stop")
-    row_view = show(TaskEndRow("end", stopped, stopped_by=stopped_by, remarks=("Terminated: sleep 60 (pid 7).",)))
+    row_view = show(TaskEndRow("end", stopped, stopped_by=stopped_by, remarks=("Stopped sleep 60 (pid 7).",)))
     assert part(row_view, TextView, "What was terminated").toPlainText() == remarks

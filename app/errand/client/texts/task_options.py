@@ -81,7 +81,7 @@ def sandbox_text(sandbox: SandboxStatus) -> str:
         return tr("Commands run without a sandbox: the setting command_sandbox is off. They can do what you can do.")
     if sandbox.form != "bubblewrap":
         return sandbox.text
-    looks = tr("What provably only looks may run outside.") if sandbox.mode == "auto" else ""
+    looks = tr("Read-only commands may run outside the sandbox.") if sandbox.mode == "auto" else ""
     held = tr(
         "Commands run in a sandbox (bubblewrap): they can change only the workspace, /tmp and caches of their own, see "
         "neither keys nor other processes, and have the network only through Errand, if they have it."

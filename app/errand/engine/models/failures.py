@@ -187,7 +187,8 @@ def _failure(
         text = f"{title} answered with a redirect to {where} ({status}). Use that as the base URL if you trust it."
         return AttemptFailure(text, "redirect", FailureKind.NOT_USABLE)
     if status >= 500:
-        text = f"{title} had an error of its own ({status}){quoted} Try again later."
+        server = title if title.endswith("server") else f"{title}'s server"
+        text = f"{server} failed ({status}){quoted} Try again later."
         kind = FailureKind.UNAVAILABLE if status in _RETRIED else FailureKind.NOT_USABLE
         return AttemptFailure(text, f"server error {status}", kind, wait)
     text = f"{title} refused the request ({status}){quoted}"

@@ -331,9 +331,9 @@ class _Judge:
             rest = git_call(rest).argv
         rows = [(row, rest[1:]) for row in PROGRAMS.get(" ".join((words[0], *rest[:1])), ())]
         rows += [(row, rest) for row in PROGRAMS.get(words[0], ())]
-        problem = ask("program", f"`{words[0]}` is not on the list of programs that only look")
+        problem = ask("program", f"`{words[0]}` can change things")
         if words[0] == "git" and rest:
-            problem = ask("program", f"`git {rest[0]}` is not on the list of commands that only look")
+            problem = ask("program", f"`git {rest[0]}` can change things")
         for row, words_of_row in rows:
             try:
                 usage = row.usage(words_of_row)

@@ -35,7 +35,7 @@ def _danger(program: str, words: tuple[str, ...]) -> str | None:
     if program in _ALWAYS or program.startswith(("mkfs", "newfs")):
         return f"{program} changes the system itself"
     if program == "rm" and _has(words, "rRf", "--recursive", "--force"):
-        return "deletes without asking"
+        return "deletes files for good"
     if program == "find" and not _RUNS_FILES.isdisjoint(words) and not _only_prints(words):
         return "deletes or runs a program on what it finds"
     if program in ("chmod", "chown", "chgrp") and _has(words, "R", "--recursive"):

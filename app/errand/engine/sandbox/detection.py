@@ -113,7 +113,7 @@ def _text(sandbox: Sandbox, mode: SandboxMode) -> str:
     calls = "" if sandbox.filters_calls else " This kernel filters no system calls: its keyring is open to them."
     match sandbox.form:
         case "bubblewrap":
-            looks = " What provably only looks may run outside." if mode == "auto" else ""
+            looks = " Read-only commands may run outside the sandbox." if mode == "auto" else ""
             return (
                 "Commands run in a sandbox (bubblewrap): they can change only the workspace, /tmp and caches of their "
                 "own, see neither keys nor other processes, and have the network only through Errand, if they have "

@@ -61,6 +61,6 @@ async def test_reply_names_the_fallback_model_and_a_notice_gives_the_reason(tmp_
     assert [node.model for node in nodes if node.role == "assistant"] == ["ollama/second", "ollama/second"]
     notices = [block for node in nodes for block in node.blocks if isinstance(block, NoticeBlock)]
     assert [notice.kind for notice in notices] == ["model"]
-    reason = "so ollama/second was used. OpenAI-compatible server had an error of its own (503)"
+    reason = "so ollama/second was used. OpenAI-compatible server failed (503)"
     assert reason in notice_text(notices[0])
     assert [(row.key, row.turns) for row in report.models] == [("ollama/second", 2)]

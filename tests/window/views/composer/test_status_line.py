@@ -193,8 +193,8 @@ def offer(button: ModeSwitchView) -> str:
         (replace_fields(RUNNING, decided="task", stopping=True), ""),
         (replace_fields(RUNNING, decided="chat"), ""),
         (replace_fields(RUNNING, mode="chat", decided="chat"), "Treat as task"),
-        (replace_fields(ENDED, decided="chat"), "Continue as task"),
-        (replace_fields(ENDED, mode="chat"), "Continue as task"),
+        (replace_fields(ENDED, decided="chat"), "Keep going until done"),
+        (replace_fields(ENDED, mode="chat"), "Keep going until done"),
         (replace_fields(ENDED, decided="task"), ""),
         (replace_fields(ENDED, decided="chat", stop_reason="manual_stop"), ""),
     ],
@@ -222,7 +222,7 @@ async def test_a_chat_becomes_a_task_and_a_task_a_chat(tmp_path: Path, theme: Th
             switch.show_task(store.task)
         store.taskUpdate.connect(lambda: ended.show_task(store.task))
         store.taskUpdate.connect(lambda: at_work.show_task(store.task))
-        await until(lambda: offer(ended) == "Continue as task")
+        await until(lambda: offer(ended) == "Keep going until done")
         click(ended)
         await until(lambda: store.task is not None and store.task.outcome.summary == "all done")
         started = await engine.parts.start("count", conversation_id=chat.conversation_id)

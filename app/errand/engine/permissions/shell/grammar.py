@@ -52,14 +52,14 @@ _VARIABLE = r"\$(?:\w++|\{\w++\}|\?)"
 _WITH_VARIABLES = re.compile(rf"""(?:{_UNQUOTED}|{_VARIABLE}|"(?:{_QUOTED}|{_VARIABLE})*+")*+""")
 _HAS_VARIABLES = re.compile(r"(?<!\S)for\s|\$\?")
 _NOT_PLAIN = {
-    "$": "a variable or the output of another command is inserted",
-    "`": "the output of another command is inserted",
+    "$": "part of this command is only known when it runs",
+    "`": "part of this command is only known when it runs",
     "(": "there is a subshell, a function or a group",
     ")": "there is a subshell, a function or a group",
     "&": "something runs in the background",
     "<": "there is a here-document, or the input is not a plain file",
     "'": "a quote is not closed",
-    '"': "a quote is not closed, or something is inserted into the text",
+    '"': "a quote is not closed, or part of this command is only known when it runs",
 }
 _GLOB = re.compile(r"[*?\[]")
 # What bash and this policy match alike: no ranges of letters, which depend on the locale, and no negation.
@@ -268,7 +268,7 @@ class _Reader:
                 continue
             word, is_pattern = self._word(child)
             if EXIT_CODE in word and program != "echo":
-                raise NotPlain("the exit code of a command is inserted")
+                raise NotPlain("part of this command is only known when it runs")
             yield word.replace(EXIT_CODE, "$?"), is_pattern
 
     def _test(self, node: SyntaxNode) -> Iterator[tuple[str, bool]]:

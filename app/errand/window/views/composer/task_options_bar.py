@@ -23,7 +23,7 @@ from errand.window.views.composer.approval_mode import ApprovalModeView
 from errand.window.views.composer.memory_switch import MemorySwitchView
 from errand.window.views.composer.task_options_dialog import MODES, NETWORKS
 
-_SCRATCH = tr("New folder")
+_SCRATCH = tr("Scratch folder")
 _MAX_NAME = 28
 
 

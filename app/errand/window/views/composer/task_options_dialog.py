@@ -89,7 +89,7 @@ class TaskOptionsDialog(FramelessDialog):
         self.budget.setAccessibleName(tr("Budget in dollars"))
         self.budget.setPlaceholderText(tr("No limit"))
         set_tool_tip(self.budget, tr("The task pauses and asks when it has cost this much"))
-        folder = ElidedLabel(self._theme, self._options.workspace or tr("New folder"))
+        folder = ElidedLabel(self._theme, self._options.workspace or tr("Scratch folder"))
         fields = form(
             self._theme,
             (tr("Personality"), self.personality),

@@ -25,7 +25,7 @@ from errand.window.widgets.labels import ElidedLabel, TextLabel
 _Wrap = QTextOption.WrapMode
 _MAX_WORD_LENGTH = 2_000  # Qt takes a second to find places to break a word of 50,000 characters
 
-_NO_VECTOR = tr("Only found by its words: it has no vector.")
+_NO_VECTOR = tr("Keyword search only.")
 _MERGED = tr("Merged, they become one fact, and their messages are forgotten.")
 _HOW_TO_SELECT = tr(
     "Select two or more entries to merge them: with Ctrl and a click, or with Shift and the arrow keys."

@@ -14,7 +14,7 @@ _CHAT = (
     tr("The agent took this as a task because it started working. A chat ends with the next reply."),
 )
 _TASK = (tr("Treat as task"), tr("A task continues until the agent says it's complete."))
-_CONTINUE_AS_TASK = (tr("Continue as task"), tr("Do what was discussed, until it's complete."))
+_CONTINUE_AS_TASK = (tr("Keep going until done"), tr("Do what was discussed, until it's complete."))
 
 
 class ModeSwitchView(QWidget):
