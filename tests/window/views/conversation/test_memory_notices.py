@@ -10,7 +10,6 @@ from aiohttp import web
 from PySide6.QtWidgets import QAbstractButton, QApplication
 
 from errand.engine.memory.model_download import FILES, hub_source
-from errand.engine.memory.model_package import pip_indexes
 from errand.protocol.events import EmbeddingModelUpdate
 from errand.protocol.memory import EmbeddingModel
 from errand.window.theme.theme import Theme
@@ -41,7 +40,6 @@ async def fixture(
     monkeypatch.setattr(sys, "path", [str(package.parent), *sys.path])
     monkeypatch.delenv("HF_HUB_OFFLINE")
     monkeypatch.setenv("PIP_NO_INDEX", "1")  # nothing comes from elsewhere
-    pip_indexes.cache_clear()
     async with (
         web_site({f"{hub_source('').url}/config.json": refuse}) as site,
         view_fixture(qapp, theme, tmp_path, [Reply(text="Done.")]) as fixture,
@@ -49,7 +47,6 @@ async def fixture(
         fixture.engine.parts.services.settings.set("model_hub", site.url(""))
         await until(lambda: fixture.view.store.is_loaded)
         yield fixture
-    pip_indexes.cache_clear()
 
 
 async def offered(fixture: ViewFixture) -> None:

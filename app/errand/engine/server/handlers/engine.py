@@ -75,7 +75,9 @@ async def initialize(services: Services, session: ClientSession, params: Initial
         raise InvalidParams("clientId: a text of 1 to 200 characters that no other client uses.")
     unwanted = sorted(name for name in params.keys if not is_offered(name))
     if unwanted:
-        raise InvalidParams(f"keys: {unwanted[0][:100]!r} is neither a key nor the address of a model server.")
+        raise InvalidParams(
+            f"keys: {unwanted[0][:100]!r} is neither a key nor the address of a model server or package index."
+        )
     _check_environment(params.environment)
     session.environment, session.is_from_desktop = params.environment, params.from_desktop
     if session.is_from_desktop:
