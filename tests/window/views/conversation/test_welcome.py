@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QFileDialog
+from PySide6.QtWidgets import QApplication, QFileDialog, QScrollArea
 
 from errand.engine.sandbox.detection import is_sandboxed
 from errand.system.environment import terminal_folder
@@ -115,6 +115,23 @@ async def test_a_mode_chosen_below_the_message_field_is_a_choice_too(window: Mai
     await until(view.welcome.first_mode.isVisible)
     view.input_panel.approval_mode.cycle()
     assert not view.welcome.first_mode.isVisible()
+
+
+@pytest.mark.skipif(not is_sandboxed("auto"), reason="there is no sandbox")
+async def test_in_a_narrow_window_nothing_is_cut_off(window: MainWindow) -> None:
+    def overhang(welcome: WelcomeView) -> int:
+        QApplication.processEvents()
+        window.resize(window.minimumSizeHint())
+        QApplication.processEvents()
+        area = welcome.findChildren(QScrollArea)[0]
+        inside = area.widget()
+        assert inside is not None
+        return inside.width() - area.viewport().width()
+
+    welcome = window.conversations.active.welcome
+    await until(welcome.first_mode.isVisible)
+    assert overhang(welcome) == 0
+    assert overhang(await empty(window)) == 0
 
 
 async def test_without_a_model_no_mode_is_offered(window: MainWindow) -> None:

@@ -305,6 +305,7 @@ async def test_entries_are_merged_into_one_fact_and_their_messages_are_forgotten
     dialog.entries.list.select(1)
     QTest.keyClick(dialog.entries.list, Qt.Key.Key_Down, Qt.KeyboardModifier.ShiftModifier)
     await until(lambda: has(dialog, "2 entries"))
+    assert has(dialog, "Merged, they become one fact, and their messages are forgotten.")  # in whole, on its lines
     assert "Correct…" not in visible(dialog)
     await press(dialog, "Merge…")
     assert fact_field(dialog).text == "The safe is behind the mirror. Its key hangs in the hall."

@@ -35,6 +35,7 @@ class FirstModeView(QWidget):
             self,
             TextLabel(theme, tr("What may agents do without asking?"), bold=True),
             *(self._entry(mode, button) for mode, button in self._buttons.items()),
+            theme.tokens.space_tight,
             TextLabel(theme, hint, size=theme.tokens.size_small, tone="muted", wrap=True),
             spacing=theme.tokens.space_tight,
         )

@@ -13,9 +13,9 @@ from errand.window.stores.welcome import WelcomeStore, short_path
 from errand.window.theme.style import push_button, set_style, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.views.conversation.first_mode import FirstModeView
-from errand.window.widgets.boxes import BoxPart, fill, hbox, set_hbox, set_vbox, stretch
+from errand.window.widgets.boxes import STRETCH, BoxPart, fill, hbox, set_hbox, set_vbox, stretch
 from errand.window.widgets.buttons import IconButton
-from errand.window.widgets.containers import clear_layout, vertical_scroll_area
+from errand.window.widgets.containers import FlowLayout, clear_layout, vertical_scroll_area
 from errand.window.widgets.labels import TextLabel
 
 _TITLE = tr("What should the agent do?")
@@ -50,8 +50,10 @@ class WelcomeView(QWidget):
         self._models = models
         self._theme = theme
         tokens = theme.tokens
+        self._inside = QWidget()
         self._picture = QLabel()
-        self._title = TextLabel(theme, size=tokens.size_heading, bold=True)
+        self._title = TextLabel(theme, size=tokens.size_heading, bold=True, wrap=True)
+        self._title.setAlignment(Qt.AlignmentFlag.AlignHCenter)
         self._text = TextLabel(theme, tone="muted", wrap=True)
         self._text.setAlignment(Qt.AlignmentFlag.AlignHCenter)
         self.set_up = push_button(tr("Set up your own model"), "primary")
@@ -82,28 +84,29 @@ class WelcomeView(QWidget):
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
+        self._keep_width()
         self._store.look()
 
     def _lay_out(self) -> None:
         tokens = self._theme.tokens
-        set_hbox(self._buttons, self.tour, self.run_here, self.set_up, spacing=tokens.space_close)
-        inside = QWidget()
-        set_style(inside, "look", "page")
-        column = QVBoxLayout(inside)
+        self._buttons.setLayout(FlowLayout(tokens.space_close, self.tour, self.run_here, self.set_up))
+        set_style(self._inside, "look", "page")
+        column = QVBoxLayout(self._inside)
         column.setSpacing(tokens.space_close)
         column.addStretch(2)
         centre = Qt.AlignmentFlag.AlignHCenter
         column.addWidget(self._picture, 0, centre)
-        column.addWidget(self._title, 0, centre)
+        column.addLayout(_centred(self._title, self._theme))
         column.addLayout(_centred(self._text, self._theme))
         column.addSpacing(tokens.space_close)
-        column.addWidget(self._buttons, 0, centre)
+        column.addLayout(hbox(STRETCH, self._buttons, STRETCH))
         column.addSpacing(tokens.space_close)
         column.addLayout(_centred(self.folders, self._theme))
         column.addSpacing(tokens.space_wide)
         column.addLayout(_centred(self.first_mode, self._theme))
         column.addStretch(3)
-        set_vbox(self, vertical_scroll_area(inside))
+        self._area = vertical_scroll_area(self._inside)
+        set_vbox(self, self._area)
 
     def _show(self) -> None:
         """The primary button is the tour until it was played."""
@@ -115,6 +118,12 @@ class WelcomeView(QWidget):
         self.first_mode.setVisible(self._sandbox.holds and not is_empty and not self._store.has_chosen_mode)
         set_style(self.tour, "look", "plain" if has_toured else "primary")
         set_style(self.set_up, "look", "primary" if has_toured else "plain")
+        self._keep_width()
+
+    def _keep_width(self) -> None:
+        """Let the window be no narrower than the widest button, beside the scroll bar."""
+        bar = self._area.verticalScrollBar().sizeHint().width()
+        self._area.setMinimumWidth(self._inside.minimumSizeHint().width() + bar)
 
     def _on_theme_changed(self) -> None:
         icon = self._theme.icon("message-square-plus", "muted")
@@ -231,6 +240,6 @@ class FolderRowView(QWidget):
 
 
 def _centred(inside: QWidget, theme: Theme) -> QHBoxLayout:
-    """Centred, and as high as its lines: an alignment in the column would reduce a text to one line."""
-    inside.setFixedWidth(theme.pixels(_WIDTH))
-    return hbox(stretch(0), inside, stretch(0))
+    """Centred, narrower where there is less room, and as high as its lines: an alignment would make a text one line."""
+    inside.setMaximumWidth(theme.pixels(_WIDTH))
+    return hbox(stretch(0), fill(inside), stretch(0))

@@ -53,7 +53,7 @@ class EntryView(QWidget):
         self._who = TextLabel(theme, bold=True)
         self._origin = ElidedLabel(theme, tone="muted")
         self._folder = ElidedLabel(theme, size=theme.tokens.size_small, tone="muted", mode=Qt.TextElideMode.ElideMiddle)
-        self._note = TextLabel(theme, _NO_VECTOR, size=theme.tokens.size_small, tone="muted")
+        self._note = TextLabel(theme, size=theme.tokens.size_small, tone="muted")
         self._note.setWordWrap(True)
         self._text = QPlainTextEdit()
         self._text.setReadOnly(True)
@@ -131,9 +131,9 @@ class EntryView(QWidget):
 
     def _show_several(self, items: tuple[MemoryItem, ...]) -> None:
         self._who.setText(trn("{n} entry", "{n} entries", len(items)))
-        self._origin.set_text(_MERGED if len(items) <= MAX_MERGED_ENTRIES else _TOO_MANY)
+        self._origin.hide()
         self._folder.hide()
-        self._note.hide()
+        self._note.show_text(_MERGED if len(items) <= MAX_MERGED_ENTRIES else _TOO_MANY)
         heads = (f"{speaker_text(item.role, item.speaker)}, {moment_text(item.at)}:" for item in items)
         self._show_text("\n\n".join(f"{head}\n{item.text}" for head, item in zip(heads, items, strict=True)))
 
@@ -142,9 +142,10 @@ class EntryView(QWidget):
         parts = (speaker_text(item.role, item.speaker), kind, repetition_text(item))
         self._who.setText(" · ".join(filter(None, parts)))
         self._origin.set_text(origin_line(moment_text(item.at), item))
+        self._origin.show()
         self._folder.set_text(plain(item.folder))
         self._folder.setVisible(bool(item.folder))
-        self._note.setHidden(item.has_vector)
+        self._note.show_text("" if item.has_vector else _NO_VECTOR)
         self._show_text(item.text)
 
     def _show_text(self, text: str) -> None:
