@@ -7,7 +7,7 @@ from errand.protocol.base import Method, Timestamp, Wire
 # Contents that have no bytes: there is no file, or there is a folder.
 NOTHING: Final = ""
 FOLDER: Final = "folder"
-# What a command changed that was too large to be kept.
+# What a command changed and was not kept: it was too large, could not be read, or git lost it.
 UNKEPT: Final = "unkept"
 
 # `edit` and `command`: by a task. `hunk`: a piece that a person undid. `undo` and `redo` name what they concern.
@@ -19,7 +19,7 @@ FileState = Literal["changed", "undone", "changed_since", "not_kept"]
 
 class Change(Wire, frozen=True, kw_only=True):
     """A change of one file. `before` and `after` identify contents: empty for no file, `folder` for a folder, and
-    `unkept` before, if a command changed something that was too large to be kept.
+    `unkept` before, if a command changed something that was not kept.
 
     `step` is the turn of the task. `mode` and `mode_after` are permissions, null for the default of a new file.
     `made_folders` counts the folders above that it made. `changes` are those that an `undo` or `redo` concerns. `by` is

@@ -11,15 +11,16 @@ import os
 import stat
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from errand.engine.checkpoints.baseline_rows import GIT, BaselineRows, FileRow, has_baseline, identity_of
+from errand.engine.checkpoints.baseline_rows import GIT, BaselineRows, has_baseline, identity_of
 from errand.engine.checkpoints.baseline_writer import BaselineWriter, Difference
-from errand.engine.checkpoints.contents import ContentStore
-from errand.engine.checkpoints.disk import OTHER, read_version
+from errand.engine.checkpoints.candidates import Candidates, CandidateSearch, is_same
+from errand.engine.checkpoints.contents import MAX_FILE_BYTES, ContentStore
+from errand.engine.checkpoints.disk import OTHER, folder_version, read_version
 from errand.engine.checkpoints.folder_walk import FolderWalk, NotCovered
 from errand.engine.checkpoints.git_blobs import TrackedFiles, blob_id, tracked_files
 from errand.engine.checkpoints.history import Version
@@ -27,7 +28,7 @@ from errand.engine.checkpoints.notes import note_of
 from errand.engine.checkpoints.running_command import NewChange, RunningCommand
 from errand.engine.checkpoints.watch import FolderWatch, SeenChanges
 from errand.engine.tools.plain_text import clean_name, is_text
-from errand.protocol.changes import FOLDER, NOTHING, Change
+from errand.protocol.changes import NOTHING, Change
 
 _logger = logging.getLogger(__name__)
 
@@ -47,15 +48,6 @@ class Coverage:
 
     covered: bool
     reason: str = ""
-
-
-@dataclass(slots=True)
-class _Candidates:
-    """The rows and the files of the `paths` that may have changed."""
-
-    rows: dict[str, FileRow]
-    files: dict[str, os.stat_result]
-    paths: set[str]
 
 
 class FolderBaseline:
@@ -81,6 +73,7 @@ class FolderBaseline:
         self._is_closed = False
         self._walk = FolderWalk(str(root), lambda: self._is_closed)
         self._writer: BaselineWriter | None = None
+        self._search: CandidateSearch | None = None
         self._running: list[RunningCommand] = []
         # What a tool or an undo is writing, and what those have written since the last look.
         self._being_written: set[str] = set()
@@ -155,9 +148,9 @@ class FolderBaseline:
         owner = RunningCommand(self.root, new_change, lambda _: None, self.end) if new_change is not None else None
         with self._lock:
             if self._contents.use(lambda connection: has_baseline(connection, str(self.root))):
-                self._writer = self._new_writer("")
                 try:
-                    self._compare(self._everything(), owner)
+                    self._start(tracked_files(self.root))
+                    self._compare(self._all(), owner)
                 except NotCovered as error:
                     _logger.warning("what a command changed in %s is not known: %s", self.root, error)
             self._contents.end_command(command.id)
@@ -172,7 +165,8 @@ class FolderBaseline:
             with self._lock:
                 name = os.path.relpath(path, self.root)
                 if self.is_ready and self._running:
-                    self._compare(self._looked_at({name}), self._running[-1])
+                    assert self._search is not None
+                    self._compare(self._search.some({name}), self._running[-1])
                     self._being_written.add(name)
 
     def after_write(self, path: str, content: str | None) -> None:
@@ -185,19 +179,17 @@ class FolderBaseline:
             self._being_written.discard(name)
 
     def _open(self) -> None:
-        self._stop_watching()
         tracked = tracked_files(self.root)
-        self._walk = FolderWalk(str(self.root), lambda: self._is_closed, tracked.folders)
-        writer = self._writer = self._new_writer(tracked.objects)
+        writer = self._start(tracked)
         try:
             self._walk.watch = FolderWatch(str(self.root))
-            candidates = self._everything(tracked)
+            candidates = self._all(tracked)
         except NotCovered:
             raise
         except OSError as error:
             _logger.info("%s is scanned at each command: %s", self.root, error)
             self._stop_watching()
-            candidates = self._everything(tracked)
+            candidates = self._all(tracked)
         if self._walk.watch is None and len(candidates.files) > _MAX_SCANNED_FILES:
             raise NotCovered("the system cannot watch so many folders")
         writer.count(candidates.rows.values())
@@ -207,10 +199,15 @@ class FolderBaseline:
         self._judge()
         self.is_ready = True
 
-    def _new_writer(self, objects: str) -> BaselineWriter:
+    def _start(self, tracked: TrackedFiles) -> BaselineWriter:
+        """Make what looks at the files and writes their rows."""
+        self._stop_watching()
+        self._walk = FolderWalk(str(self.root), lambda: self._is_closed, tracked.folders)
         rows = self._contents.use(lambda connection: BaselineRows(connection, str(self.root)))
+        self._search = CandidateSearch(self._walk, self._contents, rows)
         tell_others = partial(self._tell_others, self)
-        return BaselineWriter(self.root, self._contents, rows, objects, self._scratch, tell_others)
+        self._writer = BaselineWriter(self.root, self._contents, rows, tracked.objects, self._scratch, tell_others)
+        return self._writer
 
     def _refuse(self, reason: str) -> None:
         _logger.info("what commands change in %s cannot all be undone: %s", self.root, reason)
@@ -238,8 +235,7 @@ class FolderBaseline:
             candidates = self._changed()
             if candidates is None:
                 self.is_ready = False
-                return False
-            if candidates.paths:
+            elif candidates.paths:
                 self._compare(candidates, owner)
                 self._judge()
         except NotCovered as error:
@@ -255,52 +251,26 @@ class FolderBaseline:
         problem = next(iter(self._walk.problems.values()), "")
         self.coverage = Coverage(not problem, problem)
 
-    def _changed(self) -> _Candidates | None:
-        """Return what may have changed since the last look; None if the folder or its rows are not there any more."""
-        watch, writer = self._walk.watch, self._writer
+    def _changed(self) -> Candidates | None:
+        """Return what may have changed since the last look; None if the rows are not there any more."""
+        watch, search = self._walk.watch, self._search
         seen = watch.take() if watch is not None else SeenChanges(is_all=True)
-        if seen.is_root_gone or not self.root.is_dir() or writer is None or not self._contents.use(writer.rows.exists):
+        if search is None or not self._contents.use(search.rows.exists):
             return None
-        if seen.is_all:
-            return self._everything()
-        names = {name for name in seen.files if is_text(name)} | self._pending
+        if seen.is_root_gone or not self.root.is_dir():
+            self.is_ready = False  # the folder is watched no more, or another one
+            return self._all()
+        if seen.is_all or not all(is_text(name) for name in (*seen.files, *seen.folders)):
+            return self._all()
+        names, self._pending = seen.files | self._pending, set()
+        return search.some(names, seen.folders) if names or seen.folders else Candidates({}, {}, set())
+
+    def _all(self, tracked: TrackedFiles | None = None) -> Candidates:
+        assert self._search is not None
         self._pending = set()
-        folders = {name for name in seen.folders if is_text(name)}
-        return self._looked_at(names, folders) if names or folders else _Candidates({}, {}, set())
+        return self._search.all(tracked)
 
-    def _everything(self, tracked: TrackedFiles | None = None) -> _Candidates:
-        """Return all that differs by its identity."""
-        assert self._writer is not None
-        rows = {row.path: row for row in self._contents.use(self._writer.rows.all)}
-        files = dict(self._walk.below([""], lambda path: tracked is not None and path not in tracked.blobs))
-        self._pending = set()
-        changed = {path for path, status in files.items() if not _is_same(rows.get(path), status)}
-        return _Candidates(rows, files, changed | (rows.keys() - files.keys()))
-
-    def _looked_at(self, names: set[str], folders: Iterable[str] = ()) -> _Candidates:
-        """Return these files with their other names, and all that is or was in these folders."""
-        assert self._writer is not None
-        stored = self._writer.rows
-        files = {name: status for name in names if (status := self._walk.status(name)) is not None}
-        tops = {*folders, *(name for name, status in files.items() if stat.S_ISDIR(status.st_mode))}
-        files |= self._walk.below(sorted(tops), lambda _: False)
-        linked = [identity_of(status) for status in files.values() if _has_other_names(status)]
-        rows = self._contents.use(lambda connection: stored.get(connection, names | tops))
-        tops |= {name for name, row in rows.items() if row.content == FOLDER}
-        listed = self._contents.use(
-            lambda connection: [
-                *(row for top in tops for row in stored.below(connection, top)),
-                *(row for identity in linked for row in stored.of_inode(connection, identity)),
-            ]
-        )
-        rows |= {row.path: row for row in listed}
-        for name in rows.keys() - files.keys():
-            if (status := self._walk.status(name)) is not None:
-                files[name] = status
-        changed = {path for path in files.keys() | rows.keys() if not _is_same(rows.get(path), files.get(path))}
-        return _Candidates(rows, files, changed | names)
-
-    def _compare(self, candidates: _Candidates, owner: RunningCommand | None) -> None:
+    def _compare(self, candidates: Candidates, owner: RunningCommand | None) -> None:
         """Store what the paths hold now, and record the differences as changes of the owner."""
         writer, count = self._writer, 0
         assert writer is not None
@@ -310,7 +280,7 @@ class FolderBaseline:
                 continue
             row, status = candidates.rows.get(path), candidates.files.get(path)
             written = self._written.pop(path, None)
-            if written is None and _is_same(row, status):
+            if written is None and is_same(row, status):
                 continue
             now, identity = self._read(path, status)
             writer.take(path, row, now, identity)
@@ -331,7 +301,7 @@ class FolderBaseline:
         if status is None:
             return Version(NOTHING), b""
         if stat.S_ISDIR(status.st_mode):
-            return Version(FOLDER), identity_of(status)
+            return folder_version(status), identity_of(status)
         if not stat.S_ISREG(status.st_mode):
             return Version(OTHER), b""
         status = self._walk.status(path) or status
@@ -343,9 +313,11 @@ class FolderBaseline:
         after = self._walk.status(path)
         is_settled = after is not None and identity_of(after) == identity_of(status)
         is_settled = is_settled and max(status.st_mtime_ns, status.st_ctime_ns) < time.time_ns() - _CLOCK_GRAIN_NS
-        if version.content == OTHER:
+        is_large = version.content == OTHER and status.st_size > MAX_FILE_BYTES  # else a folder above is a link now
+        if is_large:
             self._walk.problems[path] = f"{clean_name(path)} is too large ({status.st_size // 1_000_000} MB)"
-        return version, identity_of(status) if is_settled or version.content == OTHER else b""
+        is_known = is_large or (is_settled and version.content != OTHER)
+        return version, identity_of(status) if is_known else b""
 
     def _owner_of(self, path: str, owner: RunningCommand) -> RunningCommand:
         """Return the command that changed a file: of several that run, the one that names it."""
@@ -355,18 +327,8 @@ class FolderBaseline:
         return next((command for command in (owner, *self._running) if absolute in command.names), owner)
 
 
-def _is_same(row: FileRow | None, status: os.stat_result | None) -> bool:
-    if row is None or status is None:
-        return row is None and status is None
-    return row.identity == identity_of(status)
-
-
 def _has_content(before: str, now: Version) -> bool:
     """Return True if a content is that of the version."""
     if before.startswith(GIT):
         return now.data is not None and blob_id(now.data) == before.removeprefix(GIT)
     return before == now.content
-
-
-def _has_other_names(status: os.stat_result) -> bool:
-    return stat.S_ISREG(status.st_mode) and status.st_nlink > 1

@@ -9,12 +9,16 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from os import fsdecode, fsencode, stat_result
-from stat import S_ISDIR
+from stat import S_IMODE, S_ISDIR
 
 # A content that git has: its blob follows.
 GIT = "git:"
 _IDENTITY = struct.Struct("<5Q")
 _MASK = 2**64 - 1
+# Of an identity: the device and the inode.
+_INODE_BYTES = 16
+# Parameters of one query, of which SQLite may allow 999.
+_PIECE_INODES = 500
 
 TABLES = """
 CREATE TABLE IF NOT EXISTS baselines (id INTEGER PRIMARY KEY, folder BLOB NOT NULL UNIQUE, used_at REAL NOT NULL);
@@ -41,9 +45,9 @@ class FileRow:
 
 
 def identity_of(status: stat_result) -> bytes:
-    """Return what changes when a file does; of a folder only its device and inode."""
+    """Return what changes when a file does; of a folder only its device, inode and permissions."""
     if S_ISDIR(status.st_mode):
-        return _IDENTITY.pack(status.st_dev & _MASK, status.st_ino & _MASK, 0, 0, 0)
+        return _IDENTITY.pack(status.st_dev & _MASK, status.st_ino & _MASK, S_IMODE(status.st_mode), 0, 0)
     return _IDENTITY.pack(
         status.st_dev & _MASK,
         status.st_ino & _MASK,
@@ -78,9 +82,15 @@ class BaselineRows:
         start = fsencode(folder) + b"/"
         return self._rows(connection, " AND path > ? AND path < ?", (start, start[:-1] + b"0"))
 
-    def of_inode(self, connection: sqlite3.Connection, identity: bytes) -> list[FileRow]:
-        """Return the rows of all names of a file."""
-        return self._rows(connection, " AND substr(identity, 1, 16) = ?", (identity[:16],))
+    def of_inodes(self, connection: sqlite3.Connection, identities: Iterable[bytes]) -> list[FileRow]:
+        """Return the rows of all names of these files. Each piece of them reads the whole table once."""
+        inodes = sorted({identity[:_INODE_BYTES] for identity in identities})
+        rows: list[FileRow] = []
+        for first in range(0, len(inodes), _PIECE_INODES):
+            piece = tuple(inodes[first : first + _PIECE_INODES])
+            marks = ", ".join("?" * len(piece))
+            rows += self._rows(connection, f" AND substr(identity, 1, {_INODE_BYTES}) IN ({marks})", piece)
+        return rows
 
     def put(self, connection: sqlite3.Connection, rows: Iterable[FileRow], gone: Iterable[str]) -> None:
         connection.executemany(

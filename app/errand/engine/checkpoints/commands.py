@@ -14,7 +14,7 @@ from typing import TypeAlias
 import msgspec
 
 from errand.engine.checkpoints.contents import ContentStore
-from errand.engine.checkpoints.disk import OTHER, read_version
+from errand.engine.checkpoints.disk import OTHER, folder_version, read_version
 from errand.engine.checkpoints.history import Version
 from errand.engine.checkpoints.notes import note_of
 from errand.engine.checkpoints.summary import line_counts
@@ -116,9 +116,9 @@ class KeptFiles:
             if below is None:
                 yield _Kept(path, _identity(status), Version(UNKEPT))
                 return
-            yield _Kept(path, _identity(status), Version(FOLDER))
+            yield _Kept(path, _identity(status), folder_version(status))
             for inner, inner_status in below:
-                version = Version(FOLDER) if stat.S_ISDIR(inner_status.st_mode) else _read(inner)
+                version = folder_version(inner_status) if stat.S_ISDIR(inner_status.st_mode) else _read(inner)
                 yield _Kept(inner, _identity(inner_status), version)
 
     def _change(self, one: _Kept) -> Change:
@@ -154,7 +154,7 @@ class KeptFiles:
             return
         yield msgspec.structs.replace(self._change(one), after=FOLDER), None
         for path, status in below:
-            now = Version(FOLDER) if stat.S_ISDIR(status.st_mode) else _read(path)
+            now = folder_version(status) if stat.S_ISDIR(status.st_mode) else _read(path)
             yield self._completed(self.new_change(path, NOTHING), now), now.data
 
     def _completed(self, change: Change, now: Version) -> Change:

@@ -1,5 +1,6 @@
 """Reads and restores files of a workspace, exactly and one at a time. Called in the threads of the workspace."""
 
+import errno
 import os
 import stat
 from collections.abc import Sequence
@@ -18,6 +19,8 @@ from errand.system.regular_file import NotRegularFile, is_unfinished_name, open_
 OTHER = "other"
 # The times of files are a little coarser than the clock.
 _CLOCK_GRAIN_S = 1.0
+# Of a folder, until its files are restored: they may be private. The other is for one whose permissions are not known.
+_FILLED_MODE, _DEFAULT_MODE = 0o700, 0o777
 
 
 def read_version(path: Path) -> Version:
@@ -32,7 +35,8 @@ def read_version(path: Path) -> Version:
     except (FileNotFoundError, NotADirectoryError):
         return Version(NOTHING)
     except NotRegularFile:
-        return Version(FOLDER if path.is_dir() and not path.is_symlink() else OTHER)
+        status = path.lstat()
+        return folder_version(status) if stat.S_ISDIR(status.st_mode) else Version(OTHER)
     except ToolError:  # a folder above has become a link
         return Version(OTHER)
     if len(data) > MAX_FILE_BYTES:
@@ -40,10 +44,15 @@ def read_version(path: Path) -> Version:
     return Version(id_of(data), data, stat.S_IMODE(status.st_mode))
 
 
+def folder_version(status: os.stat_result) -> Version:
+    return Version(FOLDER, mode=stat.S_IMODE(status.st_mode))
+
+
 def restore(path: Path, version: Version, expected: str) -> None:
     """Make the file this version, if it still has the content `expected`.
 
     Raises `CannotRestore` if not, and OSError. A file is replaced atomically, unless that would break a hard link.
+    A folder can be filled then: its permissions are set by `restore_folder_mode`.
     """
     current = read_version(path).content
     if current == version.content and version.data is not None:
@@ -57,14 +66,33 @@ def restore(path: Path, version: Version, expected: str) -> None:
             if version.content == NOTHING:
                 (os.rmdir if expected == FOLDER else os.unlink)(name, dir_fd=folder)
             elif version.content == FOLDER:
-                os.mkdir(name, dir_fd=folder)
+                if expected != NOTHING:
+                    os.unlink(name, dir_fd=folder)
+                os.mkdir(name, _DEFAULT_MODE if version.mode is None else _FILLED_MODE, dir_fd=folder)
             else:
                 assert version.data is not None, "the history gives the bytes of files"
+                if expected == FOLDER:
+                    os.rmdir(name, dir_fd=folder)
                 replace_file(name, version.data, folder=folder, mode=version.mode)
     except ToolError as error:
         raise CannotRestore("it leads to another place than when it was changed") from error
     if version.content == NOTHING:
         _remove_empty(path, version.made_folders)
+
+
+def restore_folder_mode(path: Path, mode: int) -> None:
+    """Set the permissions of a folder that was made and filled. Raises OSError."""
+    if os.name != "posix":
+        return
+    try:
+        with opened_folder(path.parent) as parent:
+            folder = os.open(name_in(parent, path), os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=parent)
+    except ToolError as error:
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP)) from error
+    try:
+        os.fchmod(folder, mode)
+    finally:
+        os.close(folder)
 
 
 def remove_unfinished(folder: Path, changes: Sequence[Change], contents: ContentStore) -> int:

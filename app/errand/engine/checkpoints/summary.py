@@ -95,7 +95,7 @@ def _file(history: FileHistory, workspace: str) -> ChangedFile:
     if missing:
         state, note = "not_kept", "What it had before is not kept any more, so it cannot be undone."
         if any(unit.before == UNKEPT for unit in missing):
-            note = "A command changed it, and it was too large to be kept, so it cannot be undone."
+            note = "A command changed it, and what it had before could not be kept, so it cannot be undone."
     elif history.is_changed_since:
         who = "another task" if history.changed_by else "somebody else"
         state, note = "changed_since", f"Changed since by {who}: undoing it would replace their version."

@@ -13,7 +13,7 @@ from typing import TypeVar
 import msgspec
 
 from errand.engine.checkpoints.baselines import Baselines
-from errand.engine.checkpoints.disk import OTHER, read_version, restore
+from errand.engine.checkpoints.disk import OTHER, read_version, restore, restore_folder_mode
 from errand.engine.checkpoints.history import CannotRestore, Direction, FileHistory, Version
 from errand.engine.checkpoints.notes import (
     commands_under_way,
@@ -30,6 +30,7 @@ from errand.engine.core.workspace_threads import in_workspace
 from errand.engine.event_log import EventLog
 from errand.engine.storage.database import Database
 from errand.protocol.changes import (
+    FOLDER,
     NOTHING,
     UNKEPT,
     Change,
@@ -364,6 +365,13 @@ def _restore_all(plans: list[_Plan]) -> dict[Change, str]:
             failures[plan.change] = f"{path.name} was left as it is: {error}."
         except OSError as error:
             failures[plan.change] = f"{path.name} was left as it is: {error.strerror or error}."
+    for plan in reversed(plans):
+        path, mode = Path(plan.change.path), plan.version.mode
+        if plan.version.content == FOLDER and mode is not None and plan.change not in failures:
+            try:
+                restore_folder_mode(path, mode)
+            except OSError as error:
+                _log.warning("the permissions of %s were not restored: %s", path, error)
     return failures
 
 
