@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QAbstractButton, QComboBox, QPlainTextEdit
+from PySide6.QtWidgets import QAbstractButton, QComboBox, QLineEdit, QPlainTextEdit
 
 from errand.protocol.blocks import TextBlock
 from errand.protocol.conversations import Conversation, Node
@@ -331,6 +331,11 @@ async def test_entries_of_different_folders_are_merged_where_the_person_chooses(
     dialog.entries.list.selectAll()
     await press(dialog, "Merge…")
     assert has(dialog, "These apply in different folders.") and "Merge entries…" not in visible(dialog)
+    scope(dialog, "In a folder")
+    (folder,) = (
+        line for line in dialog.entries.findChildren(QLineEdit) if line.accessibleName() == "Folder for the fact"
+    )
+    await until(lambda: folder.width() > fact_field(dialog).width() // 2)  # a path can be read in it
     scope(dialog, "About me")
     assert "Merge entries…" in visible(dialog)
     QTest.keyClick(fact_field(dialog), Qt.Key.Key_Escape)
