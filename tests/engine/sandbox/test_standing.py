@@ -51,7 +51,17 @@ async def test_a_command_is_what_it_would_be_alone(sandboxed: ToolContext) -> No
     assert await run_shell(sandboxed, line) == await run_shell(alone, line)
 
 
-@pytest.mark.parametrize(("line", "code"), [("exit 3", 3), ("kill -9 $$", 137), ("no-such-program", 127), ("true", 0)])
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("exit 3", 3),
+        ("kill -9 $$", 137),
+        ("no-such-program", 127),
+        ("true", 0),
+        ("echo x > /dev/shm/left", 0),
+        ("renice -n 7 -p 1; exit 3", 3),
+    ],
+)
 async def test_the_exit_code_is_that_of_the_command(sandboxed: ToolContext, line: str, code: int) -> None:
     for _ in range(2):
         assert detail(await shell_result(sandboxed, line), "exit_code") == code

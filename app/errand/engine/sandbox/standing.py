@@ -175,8 +175,8 @@ class StandingSandbox:
                 self.is_empty = self.is_ready = True
                 self.ready.set_result(None)
             case ["exit", code, state] if code.isdecimal():
+                self._settle(int(code))  # before it ends, if the command has left something
                 self._note(state)
-                self._settle(int(code))
             case [init_child.EMPTY]:
                 self._note(init_child.EMPTY)
             case _:
