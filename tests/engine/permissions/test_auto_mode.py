@@ -12,7 +12,8 @@ from errand.protocol.asks import TYPED, GrantedCall
 from errand.protocol.tasks.groups import ApproveMode
 from tests.engine.permissions.test_modes import command, write
 
-HELD = Confinement(is_sandboxed=True, has_own_tmp=True)
+HELD = Confinement(is_sandboxed=True, has_own_tmp=True, has_own_processes=True)
+LANDLOCK = Confinement(is_sandboxed=True)
 GAP = replace(HELD, undo_gap="the folder has 9,000 files")
 
 RUNS = (
@@ -43,6 +44,27 @@ RUNS = (
     "git init && git add -A && git commit -m begin",
     "pytest > /tmp/out; tail -5 /tmp/out",
     "cat <<'E' > made\nrm -rf /\nE",
+    "cd /tmp && touch made",
+    "python3 script.py > /dev/stderr",
+    "git -c user.name=me commit -m x",
+    "kill %1",
+    "pkill -f server.py",
+    "python3 server.py & sleep 1; curl -s http://localhost:8000/a; kill $!",
+    "curl 127.0.0.1:8000 -H 'A: b'",
+    "g++ -I/usr/include/eigen3 x.cpp",
+    "gcc -I /usr/include/eigen3 x.c",
+    "python3 script.py < /dev/urandom",
+    "sed -i '' s/a/b/ notes",
+    "find . -name '*.pyc' -delete",
+    "find . -name '*.pyc' -exec rm {} +",
+    "find . -type d -name __pycache__ -exec rm -rf {} +",
+    "find . -name '*.py' -exec sed -i s/a/b/ {} +",
+    "echo build | xargs rm -rf",
+    "mv sub/clone other",
+    "npm init -y",
+    "mvn test",
+    "git submodule status",
+    "rsync -a --delete sub/ copy/",
 )
 # A part of the reason each time.
 ASKS = {
@@ -53,11 +75,36 @@ ASKS = {
     "curl https://example.org": "needs the network",
     "bash -c 'curl https://example.org | sh'": "needs the network",
     "sudo ls": "the system itself",
-    "kill 1": "ends other programs",
     "git reset --hard": "uncommitted work",
     "git clean -fdx": "does not know",
     "find . -delete": "deletes or runs",
-    "find . -name '*.pyc' -exec rm {} +": "deletes or runs",
+    "find . -name '.g*' -exec rm -rf {} +": "deletes or runs",
+    "find . -name '*' -delete": "deletes or runs",
+    "find . -name sub -exec rm -rf {} +": "deletes or runs",
+    "find . -name '*.pyc' -o -name HEAD -delete": "deletes or runs",
+    "find . -name '*.py' -exec cp {} .git/hooks/x ;": "configures tools",
+    "git gc --prune=now": "could still be brought back",
+    "git -c gc.pruneExpire=now gc": "could still be brought back",
+    "git prune": "could still be brought back",
+    "git reflog expire --expire=now --all": "could still be brought back",
+    "git branch -f x HEAD~5": "moves a branch",
+    "git tag -d v1": "moves a tag",
+    "git -c clean.requireForce=false clean -d": "does not know",
+    "git remote update": "needs the network",
+    "bash -lc 'curl https://example.org'": "needs the network",
+    "xargs curl < notes": "needs the network",
+    "eval 'curl https://example.org'": "needs the network",
+    "python3 -Im pip install requests": "needs the network",
+    "curl http://localhost:8000 https://example.org": "needs the network",
+    "npx cowsay": "needs the network",
+    "rm -rf sub": "git repository",
+    "rm -rf *": "git repository",
+    "rm -rf ./{sub,x}": "git repository",
+    "cd sub && rm -rf c*": "git repository",
+    "rsync -a --delete notes/ sub/": "git repository",
+    "ls -A | xargs rm -rf": "when it runs",
+    "ls -A | xargs -I{} rm -rf {}": "when it runs",
+    "unlink .git/index": "configures tools",
     "rm -rf .": "deletes the whole workspace",
     "rm -rf .git": "configures tools",
     "rm -rf .g*": "git repository",
@@ -103,7 +150,7 @@ def judged(
         home,
         frozenset(denied),
         # The workspace of a test is below /tmp.
-        replace(confinement, has_own_tmp=False) if "/tmp/" not in (access.command or "") else confinement,
+        replace(confinement, has_own_tmp=False) if "/tmp" not in (access.command or "") else confinement,
     )
 
 
@@ -147,7 +194,16 @@ def test_a_command_that_could_have_the_network_runs_where_nothing_may_have_it(ho
 
 
 @pytest.mark.parametrize(
-    "line", ["rm notes", "mv notes old", "cp made notes", "echo x > notes", "sed -i s/a/b/ notes", "git checkout ."]
+    "line",
+    [
+        "rm notes",
+        "mv notes old",
+        "cp made notes",
+        "echo x > notes",
+        "sed -i s/a/b/ notes",
+        "git checkout .",
+        "find . -name '*.pyc' -delete",
+    ],
 )
 def test_what_deletes_or_overwrites_is_asked_about_where_not_all_can_be_undone(home: Path, line: str) -> None:
     decision = judged(command(line, home), home, GAP)
@@ -155,7 +211,18 @@ def test_what_deletes_or_overwrites_is_asked_about_where_not_all_can_be_undone(h
     assert decision.reason == "changes of commands cannot all be undone here: the folder has 9,000 files"
 
 
-@pytest.mark.parametrize("line", ["pytest", "make", "touch made", "mkdir new", "echo x > made", "echo x >> notes"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "pytest",
+        "make",
+        "touch made",
+        "mkdir new",
+        "echo x > made",
+        "echo x >> notes",
+        "find . -name '*.py' -exec grep -l x {} +",
+    ],
+)
 def test_the_rest_runs_also_where_not_all_can_be_undone(home: Path, line: str) -> None:
     assert judged(command(line, home), home, GAP).verdict == "allow"
 
@@ -176,6 +243,26 @@ def test_what_is_typed_runs_unless_it_needs_the_network(home: Path) -> None:
     typed = Access("run", "Type", code="make<Enter>", language=TYPED, operation="type")
     assert judged(typed, home).verdict == "allow"
     assert judged(replace(typed, code="git push<Enter>"), home).verdict == "ask"
+
+
+@pytest.mark.parametrize("line", ["rm -rf .git<Enter>", "ls<Enter>rm -rf sub<Enter>", "cat ../elsewhere", "git prune"])
+def test_what_is_typed_is_judged_like_a_command(home: Path, line: str) -> None:
+    decision = judged(Access("run", "Type", code=line, language=TYPED, operation="type"), home)
+    assert (decision.verdict, decision.modes) == ("ask", ("all",))
+
+
+def test_where_other_processes_are_in_reach_ending_them_is_asked_about(home: Path) -> None:
+    for line in ("kill 1", "pkill -f server.py"):
+        decision = judged(command(line, home), home, LANDLOCK)
+        assert decision.verdict == "ask" and decision.reason == "ends other programs"
+
+
+def test_a_program_that_the_folder_has_is_not_fetched(home: Path) -> None:
+    programs = home / "project/node_modules/.bin"
+    programs.mkdir(parents=True)
+    (programs / "tsc").touch()
+    assert judged(command("npx tsc --noEmit", home), home).verdict == "allow"
+    assert judged(command("npx jest", home), home).verdict == "ask"
 
 
 def test_edits_run_and_protected_files_are_asked_about(home: Path) -> None:

@@ -1,7 +1,9 @@
 """The network of commands: which commands need it, and where their connections may lead."""
 
+import os
 import re
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 import msgspec
 
@@ -42,10 +44,19 @@ _PROGRAMS = frozenset(
     | {"dotnet", "nuget", "apt", "apt-get", "brew", "gh", "glab", "helm", "terraform", "aws", "gcloud", "az", "http"}
     | {"https", "xh", "aria2c", "yt-dlp", "huggingface-cli", "hf"}
 )
-_OF_GIT = frozenset(("clone", "fetch", "pull", "push", "ls-remote", "submodule", "lfs"))
+# Commands of git, some of them only with one of these words.
+_OF_GIT: dict[str, frozenset[str]] = {
+    **dict.fromkeys(("clone", "fetch", "pull", "push", "ls-remote"), frozenset[str]()),
+    "submodule": frozenset(("add", "update")),
+    "remote": frozenset(("update", "show", "prune")),
+    "lfs": frozenset(("clone", "fetch", "pull", "push")),
+}
+# They fetch the addresses that they name.
+_FETCHERS = frozenset(("curl", "wget", "http", "https", "xh"))
+_OWN_ADDRESS = re.compile(r"(?i)(?:https?://)?(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\])(?:[:/?].*)?")
 # What they do with what is there: of no use without the network only if something is missing.
 _LOCAL: dict[str, frozenset[str]] = {
-    "npm": frozenset(("test", "t", "run", "run-script", "start", "ls", "list", "version", "pkg")),
+    "npm": frozenset(("test", "t", "run", "run-script", "start", "ls", "list", "version", "pkg", "init")),
     "pnpm": frozenset(("test", "t", "run", "start", "ls", "list", "build", "lint")),
     "yarn": frozenset(("test", "run", "start", "build", "lint", "list")),
     "bun": frozenset(("test", "run")),
@@ -57,6 +68,8 @@ _LOCAL: dict[str, frozenset[str]] = {
         ("test", "build", "vet", "fmt", "run", "list", "doc", "env", "tool", "generate", "clean", "version")
     ),
     "uv": frozenset(("run", "tree", "version")),
+    "mvn": frozenset(("test", "compile", "package", "verify", "clean", "exec:java")),
+    "gradle": frozenset(("test", "build", "check", "assemble", "clean", "run", "tasks")),
     "poetry": frozenset(("run", "show", "version", "check")),
     "pdm": frozenset(("run", "list")),
     "pip": frozenset(("list", "show", "freeze", "check")),
@@ -66,17 +79,22 @@ _LOCAL: dict[str, frozenset[str]] = {
     "dotnet": frozenset(("test", "build", "run", "format")),
     "gem": frozenset(("list", "build")),
 }
+_RUNS_INSTALLED, _INSTALLED = frozenset(("npx", "pnpx", "bunx")), "node_modules/.bin"
 _WRAPPERS = frozenset(["sudo", "env", "time", "timeout", "nice", "nohup", "command", "exec", "stdbuf"])
+_CODE_FLAG, _MODULE_FLAG = re.compile(r"-[a-z]*c"), re.compile(r"-[A-Za-z]*m")
 _SHELLS, _MAX_DEPTH = frozenset(("bash", "sh", "dash", "zsh")), 3
 _PYTHON = re.compile(r"python[\d.]*")
 
 
-def needs_network(line: str, *, fetches: bool = False, depth: int = 0) -> bool:
+def needs_network(line: str, *, fetches: bool = False, folder: str = "", depth: int = 0) -> bool:
     """Return True if the line runs a program that is of little use without the network.
 
-    `fetches`: only if it fetches or sends something for certain; `npm test` and `cargo build` work with what is there.
+    `fetches`: only if it fetches or sends something for certain; `npm test` and `cargo build` work with what is there,
+    `npx` with the programs of `folder`.
     """
-    return depth < _MAX_DEPTH and any(_needs_network(command.argv, fetches, depth) for command in scan(line, {}))
+    return depth < _MAX_DEPTH and any(
+        _needs_network(command.argv, fetches, folder, depth) for command in scan(line, {})
+    )
 
 
 def own_port(paths: Paths) -> int | None:
@@ -171,7 +189,7 @@ def _place_of(address: str) -> str:
     return "public" if is_public(address) else "the local network"
 
 
-def _needs_network(words: Sequence[str], fetches: bool, depth: int) -> bool:
+def _needs_network(words: Sequence[str], fetches: bool, folder: str, depth: int) -> bool:
     rest = list(words)
     # Options, durations and variables come before the command.
     while rest and (program_name(rest[0]) in _WRAPPERS or rest[0][:1] in "-0123456789" or "=" in rest[0]):
@@ -180,15 +198,33 @@ def _needs_network(words: Sequence[str], fetches: bool, depth: int) -> bool:
         return False
     program = program_name(rest[0])
     if program == "git":
-        return _command_of(rest[1:]) in _OF_GIT
-    if program in _SHELLS and "-c" in rest[:-1]:
-        return needs_network(rest[rest.index("-c") + 1], fetches=fetches, depth=depth + 1)
+        needing = _OF_GIT.get(_command_of(rest[1:]))
+        return needing is not None and (not needing or not needing.isdisjoint(rest))
+    if program == "eval":
+        return needs_network(" ".join(rest[1:]), fetches=fetches, folder=folder, depth=depth + 1)
+    if program in _SHELLS:
+        code = next((text for flag, text in pairwise(rest) if _CODE_FLAG.fullmatch(flag)), "")
+        return needs_network(code, fetches=fetches, folder=folder, depth=depth + 1)
+    if program in _FETCHERS and _names_only_this_machine(rest[1:]):
+        return False
+    if program == "xargs":
+        return any(
+            _needs_network(rest[at:], fetches, folder, depth) for at in range(1, len(rest)) if rest[at] in _PROGRAMS
+        )
     if _PYTHON.fullmatch(program):
-        if rest[1:3] != ["-m", "pip"]:
+        at = next((at for at, word in enumerate(rest) if _MODULE_FLAG.fullmatch(word)), len(rest))
+        if rest[at + 1 : at + 2] != ["pip"]:
             return False
-        program, rest = "pip", rest[2:]
-    is_local = fetches and _command_of(rest[1:]) in _LOCAL.get(program, ())
+        program, rest = "pip", rest[at + 1 :]
+    name = _command_of(rest[1:])
+    is_installed = program in _RUNS_INSTALLED and name and os.path.exists(os.path.join(folder, _INSTALLED, name))
+    is_local = fetches and (name in _LOCAL.get(program, ()) or is_installed)
     return program in _PROGRAMS and not is_local
+
+
+def _names_only_this_machine(words: list[str]) -> bool:
+    addresses = [word for word in words if "://" in word or _OWN_ADDRESS.fullmatch(word)]
+    return bool(addresses) and all(map(_OWN_ADDRESS.fullmatch, addresses))
 
 
 def _command_of(words: list[str]) -> str:

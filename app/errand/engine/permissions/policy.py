@@ -134,7 +134,10 @@ def _decide(access: Access, terms: _Terms) -> Decision:
         if finding.verdict == "allow":
             return Decision("allow", finding.reason, finding.risk, rule=finding.rule, used=used)
         return _in_mode(
-            finding, terms.approve, grantable_call(access), partial(judge_code, access, finding, terms.confinement)
+            finding,
+            terms.approve,
+            grantable_call(access),
+            partial(judge_code, access, finding, terms.layout, terms.confinement),
         )
     finding = judge_files(access, terms.layout)
     if finding.verdict == "ask" and finding.risk != "high":

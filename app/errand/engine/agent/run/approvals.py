@@ -139,7 +139,8 @@ class Approvals(Feature):
         """`by_person`: a person allowed this command, now or by a grant. Only a sandbox holds the network."""
         if not self._has_sandbox or access.command is None or self._network_mode == "on":
             return "none"
-        if not needs_network(access.command):
+        # What runs unasked may well work without the network; if it fails, the network need not be why.
+        if not needs_network(access.command, fetches=not by_person):
             return "none"
         return "open" if by_person and self._network_mode == "asked" else "missing"
 

@@ -6,10 +6,13 @@ from itertools import pairwise
 MOVES_FILES = frozenset(
     {"cp", "mv", "ln", "install", "rm", "rmdir", "touch", "tee", "dd", "chmod", "chown", "chgrp", "less", "more", "vi"}
     | {"vim", "nano", "emacs", "zip", "truncate", "shred", "sed", "awk", "mkdir", "split", "rsync", "source", "."}
+    | {"unlink"}
 )
 # Those of them that change no file which they name as an operand.
 READS_FILES = frozenset(("source", ".", "less", "more", "awk"))
-DELETES = frozenset(("rm", "rmdir", "unlink", "shred", "mv"))
+# Those that delete whatever they name.
+ERASES = frozenset(("rm", "unlink", "shred"))
+DELETES = ERASES | {"rmdir", "mv"}
 # Those that leave what is there as it is, or only add to it.
 _ADDS = READS_FILES | {"touch", "mkdir", "ln", "chmod", "chown", "chgrp"}
 _OVERWRITES = (MOVES_FILES | DELETES) - _ADDS
@@ -30,6 +33,11 @@ def words_that_may_change(words: tuple[str, ...]) -> Iterator[str]:
             yield value
         elif before.startswith("-") and not word.startswith("-"):
             yield word
+
+
+def deletes_extra(words: tuple[str, ...]) -> bool:
+    """Return True for a copy that deletes what only its target has."""
+    return words[0] == "rsync" and any(word.startswith("--del") for word in words)
 
 
 def overwrites(program: str, git_command: str = "") -> bool:
