@@ -1,10 +1,10 @@
-"""Tab order by position, and roles for screen readers."""
+"""Tab order by position; roles and announcements for screen readers."""
 
 from collections.abc import Iterator
 from functools import cache, cmp_to_key
 
 from PySide6.QtCore import QObject, Qt
-from PySide6.QtGui import QAccessible, QAccessibleInterface
+from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent, QAccessibleInterface
 from PySide6.QtWidgets import (
     QAbstractScrollArea,
     QAccessibleWidget,
@@ -97,3 +97,14 @@ def install_roles() -> None:
 def _interface_of(class_name: str, target: QObject | None) -> QAccessibleInterface | None:
     role = _ROLES.get(class_name)
     return QAccessibleWidget(target, role) if role is not None and isinstance(target, QWidget) else None
+
+
+def announce(widget: QWidget, text: str, *, is_urgent: bool = False) -> None:
+    """Have a screen reader say a text: at once if `is_urgent`, else when it has ended what it says.
+
+    Qt passes on no alert of a widget, only announcements.
+    """
+    politeness = QAccessible.AnnouncementPoliteness
+    event = QAccessibleAnnouncementEvent(widget, text)
+    event.setPoliteness(politeness.Assertive if is_urgent else politeness.Polite)
+    QAccessible.updateAccessibility(event)

@@ -5,8 +5,6 @@ from functools import partial
 
 from PySide6.QtCore import QPoint, QSize, Qt, Signal, SignalInstance
 from PySide6.QtGui import (
-    QAccessible,
-    QAccessibleEvent,
     QClipboard,
     QGuiApplication,
     QMouseEvent,
@@ -19,6 +17,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWi
 from errand.text.translation import tr
 from errand.window.theme.style import paint_rounded, push_button, set_style
 from errand.window.theme.theme import Theme
+from errand.window.widgets.accessibility import announce
 from errand.window.widgets.banner import TONE_STYLES, BannerTone
 from errand.window.widgets.boxes import STRETCH, fill, hbox, vbox
 from errand.window.widgets.buttons import CopyButton, IconButton
@@ -98,7 +97,7 @@ class NoticeLineView(QWidget):
         self._dismiss.setVisible(notice.is_dismissible)
         self._fit()
         self._on_theme_changed()
-        QAccessible.updateAccessibility(QAccessibleEvent(self, QAccessible.Event.Alert))
+        announce(self, notice.text, is_urgent=notice.tone == "failed")
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

@@ -3,7 +3,7 @@
 import time
 
 from PySide6.QtCore import QTimer, Signal
-from PySide6.QtGui import QAccessible, QAccessibleEvent, QHideEvent, QShowEvent
+from PySide6.QtGui import QHideEvent, QShowEvent
 from PySide6.QtWidgets import QWidget
 
 from errand.client.conversation.task_states import can_pause, is_paused
@@ -15,6 +15,7 @@ from errand.window.theme.style import Tone, push_button, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.views.usage.context_bar import ContextBarView
 from errand.window.views.usage.mode_switch import ModeSwitchView
+from errand.window.widgets.accessibility import announce
 from errand.window.widgets.boxes import STRETCH, set_hbox
 from errand.window.widgets.buttons import ShortcutToolTip
 from errand.window.widgets.labels import ElidedLabel
@@ -145,7 +146,7 @@ class StatusLineView(QWidget):
         self._activity.setMinimumWidth(min(self._activity.sizeHint().width(), self._most_activity))
         self._activity.set_tone("waiting" if self._reminder else _TONES[dot_state(self._task)])
         if self._reminder:
-            QAccessible.updateAccessibility(QAccessibleEvent(self._activity, QAccessible.Event.Alert))
+            announce(self, self._reminder)
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)

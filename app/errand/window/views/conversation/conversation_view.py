@@ -17,6 +17,7 @@ from errand.window.views.composer.composer import ComposerView
 from errand.window.views.composer.drop_payload import DropHintView, can_attach
 from errand.window.views.composer.input_panel import InputPanelView
 from errand.window.views.composer.notices import NoticeSlotView
+from errand.window.views.conversation.announcements import Announcements
 from errand.window.views.conversation.dialogs import ConversationDialogs
 from errand.window.views.conversation.find_bar_slot import FindBarSlot
 from errand.window.views.conversation.keys import EscapeKey, UnhandledKeys
@@ -68,6 +69,7 @@ class ConversationView(QWidget):
         self.navigation = RowNavigation(store, self.transcript, self.notices)
         self.asks = AskNavigation(store, stores.asks, self.transcript, self.composer)
         self.task_notices = TaskNotices(store, models, self.input_panel)
+        self._announcements = Announcements(store, stores.asks, self)
         MemoryNotices(store, stores.embedding_model, self.input_panel)
         self._stack = QStackedWidget()
         self._content = QWidget()

@@ -1,0 +1,62 @@
+"""What a screen reader is told while a task works in the window."""
+
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+from PySide6.QtGui import QAccessible
+from PySide6.QtWidgets import QAbstractButton, QApplication, QWidget
+
+from errand.window.theme.theme import Theme
+from errand.window.views.conversation import announcements
+from errand.window.widgets.accessibility import announce
+from tests.support.model_replies import DONE, shell
+from tests.support.window import ViewFixture, press, until, view_fixture
+
+
+@pytest.fixture
+def heard(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, bool]]:
+    """Each announced text, and whether it is urgent. Qt hands them to the system, which has no reader here."""
+    heard: list[tuple[str, bool]] = []
+
+    def listen(widget: QWidget, text: str, *, is_urgent: bool = False) -> None:
+        announce(widget, text, is_urgent=is_urgent)
+        heard.append((text, is_urgent))
+
+    monkeypatch.setattr(announcements, "announce", listen)
+    return heard
+
+
+@pytest.fixture
+async def fixture(
+    heard: list[tuple[str, bool]], qapp: QApplication, theme: Theme, tmp_path: Path
+) -> AsyncGenerator[ViewFixture]:
+    QAccessible.setActive(True)
+    async with view_fixture(qapp, theme, tmp_path, [shell("touch made"), DONE], mode="task") as fixture:
+        fixture.gate.set()
+        yield fixture
+    QAccessible.setActive(False)
+
+
+async def allow(fixture: ViewFixture) -> None:
+    """Answer what is asked."""
+    await until(lambda: any(button.text() == "Allow once" for button in fixture.view.findChildren(QAbstractButton)))
+    press(fixture.view, "Allow once")
+
+
+async def test_asks_replies_and_ends_are_announced_once(fixture: ViewFixture, heard: list[tuple[str, bool]]) -> None:
+    await allow(fixture)
+    await until(lambda: fixture.task.outcome.ended_at is not None)
+    (ask,) = (text for text, is_urgent in heard if is_urgent)
+    assert "touch made" in ask
+    assert [text for text, is_urgent in heard if not is_urgent] == ["At work.", "Completed"]
+
+
+async def test_what_happens_behind_another_tab_is_not_announced(
+    fixture: ViewFixture, heard: list[tuple[str, bool]]
+) -> None:
+    await allow(fixture)
+    fixture.view.hide()
+    count = len(heard)
+    await until(lambda: fixture.task.outcome.ended_at is not None)
+    assert len(heard) == count
