@@ -72,7 +72,7 @@ async def _opened(folder: Path) -> AsyncGenerator[tuple[EventLog, Checkpoints]]:
     database = await Database.open(sqlite_url(folder / "errand.db"), folder / "copies")
     working = replace_fields(task(), workspace=str(folder / "workspace"))
     contents = ContentStore(folder / "replaced")
-    baselines = Baselines(contents, folder / "git")
+    baselines = Baselines(contents, folder / "git", folder / "private")
     log = EventLog(database.journal, database.epoch, 0)
     try:
         database.journal.put(conversations.save(conversation()), *tasks.add(task()))

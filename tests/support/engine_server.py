@@ -256,7 +256,7 @@ async def engine_server(
 
     pool.changed = mcp_changed
     contents = ContentStore(paths.replaced)
-    checkpoints = Checkpoints(log, database, Baselines(contents, paths.replaced / "git"))
+    checkpoints = Checkpoints(log, database, Baselines(contents, paths.replaced / "git", paths.home))
     await checkpoints.recover()
     facts = Facts(log, database, keys.redactor)
     sessions = ToolSessions()

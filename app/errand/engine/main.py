@@ -274,7 +274,7 @@ async def open_services(
     sessions = ToolSessions()
     contents = ContentStore(paths.replaced)
     stack.callback(contents.close)
-    baselines = Baselines(contents, paths.replaced / "git")
+    baselines = Baselines(contents, paths.replaced / "git", paths.home)
     stack.push_async_callback(baselines.close)
     checkpoints = Checkpoints(log, database, baselines)
     background.start(checkpoints.recover(), name="changes of an earlier engine")

@@ -439,3 +439,12 @@ async def test_a_stop_does_not_wait_for_the_first_look(tmp_path: Path) -> None:
     await checkpoints.begun.wait()
     cancel.set()
     assert await keeping is None
+
+
+def test_a_workspace_around_the_data_of_errand_has_no_part_of_it(tmp_path: Path) -> None:
+    for name in ("a.txt", "data/replaced/contents.db", "other/data/b.txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("x")
+    walk = folder_walk.FolderWalk(str(tmp_path), lambda: False, str(tmp_path / "data"))
+    paths = {path for path, _ in walk.below([""], lambda _: True)}
+    assert paths == {"a.txt", "other", "other/data", "other/data/b.txt"}

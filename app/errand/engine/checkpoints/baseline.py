@@ -53,7 +53,8 @@ class Coverage:
 class FolderBaseline:
     """The baseline of a folder. Its methods are called in threads.
 
-    `tell_others` tells the baselines of other workspaces what was recorded.
+    `private` is the real path of the app's own data. `tell_others` tells the baselines of other workspaces what was
+    recorded.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class FolderBaseline:
         root: Path,
         contents: ContentStore,
         scratch: Path,
+        private: str,
         tell_others: Callable[["FolderBaseline", str, str], None],
     ) -> None:
         self.root = root
@@ -71,7 +73,7 @@ class FolderBaseline:
         self._tell_others = tell_others
         self._lock = threading.RLock()
         self._is_closed = False
-        self._walk = FolderWalk(str(root), lambda: self._is_closed)
+        self._walk = FolderWalk(str(root), lambda: self._is_closed, private)
         self._writer: BaselineWriter | None = None
         self._search: CandidateSearch | None = None
         self._running: list[RunningCommand] = []
@@ -202,7 +204,7 @@ class FolderBaseline:
     def _start(self, tracked: TrackedFiles) -> BaselineWriter:
         """Make what looks at the files and writes their rows."""
         self._stop_watching()
-        self._walk = FolderWalk(str(self.root), lambda: self._is_closed, tracked.folders)
+        self._walk = FolderWalk(str(self.root), lambda: self._is_closed, self._walk.private, tracked.folders)
         rows = self._contents.use(lambda connection: BaselineRows(connection, str(self.root)))
         self._search = CandidateSearch(self._walk, self._contents, rows)
         tell_others = partial(self._tell_others, self)

@@ -29,11 +29,15 @@ _NOT_READ = Coverage(False, "its files have not been read yet")
 
 
 class Baselines:
-    """One `FolderBaseline` for each workspace in which commands ran lately. Made in the event loop."""
+    """One `FolderBaseline` for each workspace in which commands ran lately. Made in the event loop.
 
-    def __init__(self, contents: ContentStore, scratch: Path) -> None:
+    `private` is the app's own data, of which no workspace has a part.
+    """
+
+    def __init__(self, contents: ContentStore, scratch: Path, private: Path) -> None:
         self.contents = contents
         self._scratch = scratch
+        self._private = os.path.realpath(private)
         self._folders: OrderedDict[str, FolderBaseline] = OrderedDict()
         # The resolved paths of workspaces.
         self._roots: dict[str, str] = {}
@@ -100,7 +104,9 @@ class Baselines:
             return msgspec.structs.replace(command, id=new_id("change"), path=str(path), before=before, after=before)
 
         def record() -> None:
-            baseline = FolderBaseline(Path(command.path), self.contents, self._scratch, self._tell_others)
+            baseline = FolderBaseline(
+                Path(command.path), self.contents, self._scratch, self._private, self._tell_others
+            )
             baseline.recover(command, change_of if keeps_changes else None)
 
         await in_workspace(Path(command.path), record, _MAX_OPENING_S)
@@ -116,7 +122,7 @@ class Baselines:
             root = await in_workspace(workspace, partial(os.path.realpath, workspace))
             baseline = self._folders.get(root)
             if baseline is None:
-                baseline = FolderBaseline(Path(root), self.contents, self._scratch, self._tell_others)
+                baseline = FolderBaseline(Path(root), self.contents, self._scratch, self._private, self._tell_others)
                 self._folders[root] = baseline
                 await self._close_oldest()
             self._roots[str(workspace)] = root

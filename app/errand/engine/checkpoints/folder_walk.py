@@ -30,10 +30,14 @@ class NotCovered(Exception):
 
 @dataclass(slots=True)
 class FolderWalk:
-    """`tracked_folders` have files of git. `left_out` and `problems` are filled by paths relative to the root."""
+    """`tracked_folders` have files of git. `left_out` and `problems` are filled by paths relative to the root.
+
+    `private` is the app's own data, which is left out of a workspace around it: a baseline would copy itself.
+    """
 
     root: str
     is_closed: Callable[[], bool]
+    private: str
     tracked_folders: frozenset[str] = frozenset()
     watch: FolderWatch | None = None
     left_out: set[str] = field(default_factory=set[str])
@@ -83,7 +87,8 @@ class FolderWalk:
             return None
 
     def _is_left_out(self, path: str) -> bool:
-        if path.rpartition("/")[2] not in LEFT_OUT or path in self.tracked_folders:
+        is_made_again = path.rpartition("/")[2] in LEFT_OUT and path not in self.tracked_folders
+        if not is_made_again and os.path.join(self.root, path) != self.private:
             return False
         self.left_out.add(path)
         return True

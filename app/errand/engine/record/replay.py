@@ -80,7 +80,7 @@ async def replay(record: TaskRecord, home: Path) -> TaskRecord:
         has_price = any(node.usage is not None and node.usage.cost_usd is not None for node in record.nodes)
         contents = ContentStore(paths.replaced)
         stack.callback(contents.close)
-        baselines = Baselines(contents, paths.replaced / "git")
+        baselines = Baselines(contents, paths.replaced / "git", paths.home)
         stack.push_async_callback(baselines.close)
         sessions = ToolSessions()
         stack.push_async_callback(sessions.close)
