@@ -164,6 +164,21 @@ async def test_what_the_tool_code_changes_while_a_command_runs_is_its_own(work: 
     assert [work.read(name) for name in ("a.txt", "c.txt", "folder/inner.txt")] == ["one\n", "one and three\n", "one\n"]
 
 
+async def test_what_the_tool_code_changes_in_a_folder_that_is_left_out_is_its_own(work: Work) -> None:
+    work.put("node_modules/x/index.js", "old\n")
+    work.put("target/CACHEDIR.TAG", "Signature: 8a477f597d28d172789f06886806bc55")
+    work.put("target/out", "old\n")
+    command = await begun(at_step(work, 9), work)
+    await work.write(1, "node_modules/x/index.js", "new\n")
+    await work.write(2, "target/out", "new\n")
+    command.record_changes()
+    await work.services.log.flush()
+    files = await work.files()
+    assert {name: file.steps for name, file in files.items()} == {"node_modules/x/index.js": (1,), "target/out": (2,)}
+    await work.undo()
+    assert (work.read("node_modules/x/index.js"), work.read("target/out")) == ("old\n", "old\n")
+
+
 async def test_an_undo_while_a_command_runs_is_no_change_of_it(work: Work) -> None:
     fill(work)
     await work.shell(1, script(work, "Path('a.txt').write_text('changed')"))

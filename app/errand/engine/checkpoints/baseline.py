@@ -123,11 +123,6 @@ class FolderBaseline:
                 self._contents.use(self._writer.rows.clear)
             return True
 
-    def new_command(
-        self, new_change: NewChange, publish: Callable[[Change], None], line: str, folder: str, home: str
-    ) -> RunningCommand:
-        return RunningCommand(self.root, new_change, publish, self.end, line, folder, home)
-
     def begin(self, command: RunningCommand) -> bool:
         """Look before a command runs. Return False if it cannot be covered."""
         with self._lock:
@@ -163,7 +158,7 @@ class FolderBaseline:
 
     def before_write(self, path: str) -> None:
         """Record what a command has changed in a file until now: a tool or an undo is about to write it."""
-        if self._running and path.startswith(f"{self.root}{os.sep}"):
+        if self._is_watched(path):
             with self._lock:
                 name = os.path.relpath(path, self.root)
                 if self.is_ready and self._running:
@@ -173,12 +168,17 @@ class FolderBaseline:
 
     def after_write(self, path: str, content: str | None) -> None:
         """Take over what was written; `content` is None if nothing was."""
-        if self._running and path.startswith(f"{self.root}{os.sep}"):
+        if self._is_watched(path):
             name = os.path.relpath(path, self.root)
             if content is not None:
                 self._written[name] = content
             self._pending.add(name)
             self._being_written.discard(name)
+
+    def _is_watched(self, path: str) -> bool:
+        """Return True for a path whose changes belong to a command that runs, unless they are taken over."""
+        is_inside = bool(self._running) and path.startswith(f"{self.root}{os.sep}")
+        return is_inside and not self._walk.is_below_left_out(os.path.relpath(path, self.root))
 
     def _open(self) -> None:
         tracked = tracked_files(self.root)

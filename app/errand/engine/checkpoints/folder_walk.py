@@ -86,6 +86,12 @@ class FolderWalk:
         except OSError:
             return None
 
+    def is_below_left_out(self, path: str) -> bool:
+        """Return True for a path in a folder that is left out."""
+        parts = path.split("/")[:-1]
+        above = ("/".join(parts[: count + 1]) for count in range(len(parts)))
+        return any(folder in self.left_out or self._is_left_out(folder) for folder in above)
+
     def _is_left_out(self, path: str) -> bool:
         is_made_again = path.rpartition("/")[2] in LEFT_OUT and path not in self.tracked_folders
         if not is_made_again and os.path.join(self.root, path) != self.private:

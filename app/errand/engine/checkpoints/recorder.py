@@ -96,7 +96,7 @@ class TaskCheckpoints:
         baseline = self._baselines.ready(workspace)
         command = None
         if baseline is not None:
-            command = baseline.new_command(record, self._made, line, str(folder), home)
+            command = RunningCommand(baseline.root, record, self._made, baseline.end, line, str(folder), home)
         if baseline is None or command is None or not baseline.begin(command):
             named = named_files(line, str(folder), home) if line else ()
             return files if named and files.keep(named, workspace) else None
