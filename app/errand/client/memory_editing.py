@@ -26,8 +26,8 @@ from errand.protocol.memory import (
 
 async def merge_facts(caller: Caller, facts: Sequence[Fact], change: MemoryPinParams) -> tuple[Fact, Fact]:
     """Change one of the facts and remove the others; returns that fact as it was, and as it is. Raises `CallError`."""
-    first, *others = sorted(facts, key=lambda fact: fact.text != change.text)  # two facts cannot be equal
-    merged = (await caller.call(MEMORY_PIN, msgspec.structs.replace(change, id=first.id))).fact
+    first, merged = await _changed(caller, facts, change)
+    others = (fact for fact in facts if fact.id != first.id)
     for other in others:
         try:
             await caller.call(MEMORY_UNPIN, MemoryUnpinParams(id=other.id))
@@ -35,6 +35,20 @@ async def merge_facts(caller: Caller, facts: Sequence[Fact], change: MemoryPinPa
             if error.code != "not_found":  # another client has removed it
                 raise
     return first, merged
+
+
+async def _changed(caller: Caller, facts: Sequence[Fact], change: MemoryPinParams) -> tuple[Fact, Fact]:
+    """Change the first of the facts that the engine lets; return it as it was, and as it is. Raises `CallError`.
+
+    No two facts may be equal: if the change makes one equal to another of them, that one is changed.
+    """
+    for fact in facts[:-1]:
+        try:
+            return fact, (await caller.call(MEMORY_PIN, msgspec.structs.replace(change, id=fact.id))).fact
+        except CallError as error:
+            if error.code != "conflict":
+                raise
+    return facts[-1], (await caller.call(MEMORY_PIN, msgspec.structs.replace(change, id=facts[-1].id))).fact
 
 
 async def replace_entries(
