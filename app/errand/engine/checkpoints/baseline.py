@@ -254,10 +254,10 @@ class FolderBaseline:
         self.coverage = Coverage(not problem, problem)
 
     def _changed(self) -> Candidates | None:
-        """Return what may have changed since the last look; None if the rows are not there any more."""
+        """Return what may have changed since the last look; None if its file system or the rows are not there."""
         watch, search = self._walk.watch, self._search
         seen = watch.take() if watch is not None else SeenChanges(is_all=True)
-        if search is None or not self._contents.use(search.rows.exists):
+        if seen.is_unmounted or search is None or not self._contents.use(search.rows.exists):
             return None
         if seen.is_root_gone or not self.root.is_dir():
             self.is_ready = False  # the folder is watched no more, or another one

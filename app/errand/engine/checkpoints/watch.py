@@ -27,13 +27,14 @@ _BUFFER_BYTES = 65_536
 class SeenChanges:
     """Paths relative to the watched folder. Of `folders` everything below may be another; `is_all`: events were lost.
 
-    `is_root_gone`: the watched folder was moved, deleted or unmounted.
+    `is_root_gone`: the watched folder was moved or deleted. `is_unmounted`: its file system is gone, not its files.
     """
 
     files: set[str] = field(default_factory=set[str])
     folders: set[str] = field(default_factory=set[str])
     is_all: bool = False
     is_root_gone: bool = False
+    is_unmounted: bool = False
 
 
 class FolderWatch:
@@ -72,7 +73,9 @@ class FolderWatch:
                 self._paths.pop(watch, None)
             elif folder is None:
                 continue
-            elif mask & (_DELETE_SELF | _MOVE_SELF | _UNMOUNT):
+            elif mask & _UNMOUNT:
+                seen.is_unmounted = True
+            elif mask & (_DELETE_SELF | _MOVE_SELF):
                 seen.is_root_gone |= not folder
             elif name:
                 path = os.path.join(folder, name)
