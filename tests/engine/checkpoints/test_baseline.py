@@ -281,6 +281,15 @@ async def test_a_folder_is_covered_after_a_first_look(work: Work) -> None:
     assert await reason(work) == ""
 
 
+async def test_a_folder_whose_baseline_was_deleted_is_not_covered_until_the_next_look(work: Work) -> None:
+    fill(work)
+    assert await reason(work) == ""
+    baselines = work.services.checkpoints.baselines
+    await asyncio.to_thread(baselines.forget)
+    assert not baselines.covers(work.folder).covered
+    assert await reason(work) == ""
+
+
 async def test_what_cannot_be_kept_is_said_and_leaves_the_rest_covered(work: Work) -> None:
     fill(work)
     large = work.put("large.bin", bytes(100_000_000))

@@ -86,9 +86,9 @@ class FolderBaseline:
         self._used_at = time.monotonic()
 
     @property
-    def is_refused(self) -> bool:
-        """True for a folder that has no baseline, until it is looked at again."""
-        return not self.is_ready and time.monotonic() < self._refused_until
+    def is_known(self) -> bool:
+        """True while `coverage` holds: there is a baseline, or the folder cannot have one."""
+        return self.is_ready or time.monotonic() < self._refused_until
 
     @property
     def is_running(self) -> bool:
@@ -97,7 +97,7 @@ class FolderBaseline:
     def open(self) -> None:
         """Read what is new since the folder was read last, at first all of it."""
         with self._lock:
-            if self.is_ready or self.is_refused or self._is_closed:
+            if self.is_known or self._is_closed:
                 return
             try:
                 self._open()

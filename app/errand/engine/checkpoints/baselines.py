@@ -49,12 +49,12 @@ class Baselines:
         It costs nothing: for a folder that was never looked at the answer is no. `prepare` looks.
         """
         baseline = self._known(workspace)
-        return baseline.coverage if baseline is not None else _NOT_READ
+        return baseline.coverage if baseline is not None and baseline.is_known else _NOT_READ
 
     async def prepare(self, workspace: Path, within_s: float = WAIT_S) -> Coverage:
         """Return the same, after a first look at the workspace if there was none. That goes on if it takes longer."""
         baseline = self._known(workspace)
-        if baseline is not None and (baseline.is_ready or baseline.is_refused):
+        if baseline is not None and baseline.is_known:
             self._folders.move_to_end(str(baseline.root))
             return baseline.coverage
         opening = self._opening.get(str(workspace))
