@@ -29,6 +29,7 @@ from errand.protocol.memory import (
     MEMORY_REBUILD,
     MEMORY_SEARCH,
     MEMORY_STATS,
+    EmbeddingModel,
     MemoryFilter,
     MemoryGetParams,
     MemoryItem,
@@ -217,17 +218,22 @@ def _to_embed(stats: MemoryStatsResult) -> str:
     return tr("{n} ({percent} % done)").format(n=f"{stats.to_embed:,}", percent=percent)
 
 
+def model_line(model: EmbeddingModel) -> str:
+    """Return which embedding model serves, and what is wrong with the better one."""
+    match model.status:
+        case "ready":
+            return f"in {escape_hidden_line(str(Path(model.folder)))}"
+        case "downloading":
+            return tr("{done} of {total} downloaded").format(done=file_size(model.done), total=file_size(model.total))
+        case "missing" | "failed" if model.reason:
+            return tr("simple, built in. {reason}").format(reason=model.reason) if model.has_simple else model.reason
+        case "missing" | "failed" if model.has_simple:
+            return tr("simple, built in; for a better one: errand memory download")
+        case "missing" | "failed":
+            return tr("not downloaded yet")
+
+
 def _rows(stats: MemoryStatsResult) -> list[tuple[str, str]]:
-    model = stats.model
-    without = tr("simple, built in; for a better one: errand memory download") if model.has_simple else ""
-    state = {
-        "ready": f"in {escape_hidden_line(str(Path(model.folder)))}",
-        "downloading": tr("{done} of {total} downloaded").format(
-            done=file_size(model.done), total=file_size(model.total)
-        ),
-        "missing": model.reason or without or tr("not downloaded yet"),
-        "failed": model.reason,
-    }[model.status]
     rows = [
         ("entries", f"{stats.entries:,}"),
         (tr("found by meaning"), f"{stats.vectors:,}"),
@@ -237,6 +243,6 @@ def _rows(stats: MemoryStatsResult) -> list[tuple[str, str]]:
         (tr("being removed"), f"{stats.to_remove:,}" if stats.to_remove else ""),
         ("words", file_size(stats.index_bytes)),
         ("vectors", file_size(stats.vector_bytes)),
-        (tr("embedding model"), state),
+        (tr("embedding model"), model_line(stats.model)),
     ]
     return [(name, text) for name, text in rows if text]
