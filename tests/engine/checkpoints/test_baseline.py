@@ -179,6 +179,22 @@ async def test_what_the_tool_code_changes_in_a_folder_that_is_left_out_is_its_ow
     assert (work.read("node_modules/x/index.js"), work.read("target/out")) == ("old\n", "old\n")
 
 
+async def test_after_a_write_that_could_not_be_noted_the_file_belongs_to_the_command_again(work: Work) -> None:
+    fill(work)
+    command = await begun(at_step(work, 9), work)
+    store = work.services.checkpoints.contents
+    pages = store.use(lambda connection: connection.execute("PRAGMA page_count").fetchone()[0])
+    store.use(lambda connection: connection.execute(f"PRAGMA max_page_count = {pages}").fetchone())
+    change = FileChange(work.folder.resolve() / "a.txt", b"one\n", os.urandom(1_000_000))
+    with pytest.raises(OSError, match="full"):
+        await asyncio.to_thread(at_step(work, 1).note, "call", change)
+    store.use(lambda connection: connection.execute("PRAGMA max_page_count = 1000000").fetchone())
+    work.put("a.txt", "by the command\n")
+    command.record_changes()
+    await work.services.log.flush()
+    assert {name: file.steps for name, file in (await work.files()).items()} == {"a.txt": (9,)}
+
+
 async def test_an_undo_while_a_command_runs_is_no_change_of_it(work: Work) -> None:
     fill(work)
     await work.shell(1, script(work, "Path('a.txt').write_text('changed')"))

@@ -57,7 +57,11 @@ class TaskCheckpoints:
             removed=change.removed,
         )
         contents = [content for content in (change.before, change.after) if isinstance(content, bytes)]
-        self._contents.put(*contents, notes={record.id: note_of(record)})
+        try:
+            self._contents.put(*contents, notes={record.id: note_of(record)})
+        except OSError:
+            self._baselines.after_write(record.path, None)
+            raise
         return record
 
     def made(self, change: Change) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -196,9 +196,13 @@ class Checkpoints:
             workspace = Path(task.request.workspace)
             paths = [plan.change.path for plan in plans]
             await in_workspace(workspace, partial(self.baselines.before_write, paths), _PATIENCE_S)
-            for plan in plans:
-                self._log.publish(ChangeUpdate(change=plan.change))
-            await self._log.flush()
+            try:
+                for plan in plans:
+                    self._log.publish(ChangeUpdate(change=plan.change))
+                await self._log.flush()
+            except EngineError:
+                self._written(plans, {plan.change for plan in plans})
+                raise
             failures = await in_workspace(workspace, partial(self._write, plans), _PATIENCE_S)
             for change in failures:
                 self._log.publish(ChangeUpdate(change=msgspec.structs.replace(change, failed=True)))
@@ -217,11 +221,19 @@ class Checkpoints:
     def _write(self, plans: list[_Plan]) -> dict[Change, str]:
         """Restore the files one after another; returns those that failed, with the reason."""
         # Their rows are committed; the notes tell the next engine where it may find a file half written.
-        self.contents.put(notes={plan.change.id: note_of(plan.change) for plan in plans})
+        try:
+            self.contents.put(notes={plan.change.id: note_of(plan.change) for plan in plans})
+        except OSError:
+            self._written(plans, {plan.change for plan in plans})
+            raise
         failures = _restore_all(plans)
-        for plan in plans:
-            self.baselines.after_write(plan.change.path, None if plan.change in failures else plan.change.after)
+        self._written(plans, failures)
         return failures
+
+    def _written(self, plans: list[_Plan], failed: Container[Change]) -> None:
+        """Tell the baselines what was written, without the changes that failed."""
+        for plan in plans:
+            self.baselines.after_write(plan.change.path, None if plan.change in failed else plan.change.after)
 
     def _plan(
         self, histories: list[FileHistory], task: Task, params: ChangeUndoParams, by: str, direction: Direction
