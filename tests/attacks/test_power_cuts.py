@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from sqlalchemy import select
 
 from errand.client.connection import Connection
 from errand.client.launch import read_endpoint
@@ -19,6 +20,7 @@ from errand.engine.core.key_vaults import KeyFile
 from errand.engine.core.settings import Settings
 from errand.engine.data import pictures
 from errand.engine.storage.records.executions import ExecutionStart
+from errand.engine.storage.records.tasks import TASK_BODY
 from errand.engine.storage.sql.statements import from_json
 from errand.engine.storage.sqlite.opening import prepare_file
 from errand.protocol.events import EventRecord, TaskUpdate
@@ -37,6 +39,7 @@ from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply
 # Concurrent users, each of which starts the next task when the last one is acknowledged.
 _PEOPLE = 4
 _STEPS = 2
+_TASKS = str(select(TASK_BODY).compile(compile_kwargs={"literal_binds": True}))
 
 
 @dataclass(slots=True)
@@ -191,8 +194,9 @@ def lost(database: Path, progress: Told, workspace: Path) -> list[str]:
     with closing(sqlite3.connect(database)) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
-        tasks = {task.id: task for task in (from_json(body, Task) for (body,) in rows(connection, "tasks"))}
-        started = [from_json(body, ExecutionStart) for (body,) in rows(connection, "tool_executions")]
+        tasks = {task.id: task for task in (from_json(body, Task) for (body,) in connection.execute(_TASKS))}
+        calls = connection.execute("SELECT body FROM tool_executions WHERE phase = 'started'")
+        started = [from_json(body, ExecutionStart) for (body,) in calls]
         replies = {str(row[0]) for row in connection.execute("SELECT task_id FROM turns WHERE status = 'complete'")}
     intents = {str(call.arguments["command"]).split(" >>")[0] for call in started if call.tool == "shell"}
     effects = (workspace / "effects.txt").read_text().splitlines() if (workspace / "effects.txt").exists() else []
@@ -206,7 +210,3 @@ def lost(database: Path, progress: Told, workspace: Path) -> list[str]:
         *sorted(f"the reply of {task_id} is not there" for task_id in progress.completed & tasks.keys() - replies),
         *(f"nobody knows that {line!r} has run" for line in effects if f"echo {line}" not in intents),
     ]
-
-
-def rows(connection: sqlite3.Connection, table: str) -> sqlite3.Cursor:
-    return connection.execute(f"SELECT body FROM {table}" + (" WHERE phase = 'started'" if "tool" in table else ""))

@@ -193,7 +193,7 @@ async def test_nothing_that_a_model_says_steers_the_terminal_of_a_conversation(e
         await screen.shows("allow? ", then="a\r")
         await screen.shows("2  b", then="2\r")
         await screen.shows("All of it.")
-        await screen.shows("ended: ", then="\x04")
+        await screen.shows("ended after a failed call", then="\x04")
         await screen.ended()
     assert [code for code in ("\x1b]52", "\x1b]0", "\x1b[8m", "\x9b", "\u202e") if code in screen.seen] == []
 

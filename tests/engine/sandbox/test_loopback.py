@@ -102,7 +102,8 @@ async def test_two_commands_with_the_network_run_at_once(sandboxed: ToolContext)
     context = sharing(sandboxed, loopback, network=True)
     async with task_of(context):
         line = "curl -sS -o /dev/null -w %{http_code} --max-time 5 http://x.invalid/"
-        codes = await asyncio.gather(*(run_shell(context, f"{line}; sleep 0.2") for _ in range(2)))
+        both = "until [ -e 0 ] && [ -e 1 ]; do sleep 0.01; done"  # neither ends before both are served
+        codes = await asyncio.gather(*(run_shell(context, f"{line}; touch {n}; {both}") for n in range(2)))
     await loopback.close()
     assert codes == ["502", "502"]
 

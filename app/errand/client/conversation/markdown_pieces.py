@@ -28,7 +28,7 @@ _DELIMITERS = re.compile(r" {0,3}+\|?[ \t]*+:?-++:?[ \t]*+(?:\|[ \t]*+:?-++:?[ \
 
 
 _DETAILS = re.compile(r" {0,3}<details(?: open)?>", re.IGNORECASE)
-_SUMMARY = re.compile(r"\s*<summary>(.{0,500}?)</summary>", re.IGNORECASE | re.DOTALL)
+_SUMMARY = re.compile(r"<summary>(.{0,500}?)</summary>", re.IGNORECASE | re.DOTALL)
 _DETAILS_TAGS = re.compile(r"<(/?)details(?: open)?>", re.IGNORECASE)
 # The first characters of lines that may begin another piece than a paragraph.
 _STARTS = frozenset("`~-*+0123456789<")
@@ -49,8 +49,8 @@ def parse_details(piece: str) -> Details | None:
     if opening is None:
         return None
     inside = piece[opening.end() :]
-    summary = _SUMMARY.match(inside)
-    body = inside[summary.end() :] if summary is not None else inside
+    summary = _SUMMARY.match(inside.lstrip())
+    body = inside.lstrip()[summary.end() :] if summary is not None else inside
     if body.rstrip()[-10:].lower() == "</details>":
         body = body.rstrip()[:-10]
     return Details(summary[1] if summary is not None else "", body, is_open="open" in opening.group().lower())
