@@ -223,6 +223,7 @@ class StandingSandboxes:
         """Return a new one, whose process is about to start."""
         sandbox = StandingSandbox(bounds, connection, self.give_back, self._on_close)
         self._open.add(sandbox)
+        sandbox.ended.add_done_callback(lambda _: self._open.discard(sandbox))
         return sandbox
 
     def give_back(self, sandbox: StandingSandbox) -> None:
@@ -240,7 +241,8 @@ class StandingSandboxes:
             await asyncio.wait(ending, timeout=PATIENCE_S)
 
     def _on_close(self, sandbox: StandingSandbox) -> None:
-        self._open.discard(sandbox)
+        if not sandbox.is_ready:  # else its process may take a moment to end
+            self._open.discard(sandbox)
         if sandbox in self._idle:
             self._idle.remove(sandbox)
         self._wasted = self._wasted + 1 if sandbox.count < _PAYS else 0
