@@ -5,13 +5,14 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtGui import QAccessible
-from PySide6.QtWidgets import QAbstractButton, QApplication, QWidget
+from PySide6.QtWidgets import QApplication, QWidget
 
+from errand.protocol.asks import AskAnswerParams
 from errand.window.theme.theme import Theme
 from errand.window.views.conversation import announcements
 from errand.window.widgets.accessibility import announce
 from tests.support.model_replies import DONE, shell
-from tests.support.window import ViewFixture, press, until, view_fixture
+from tests.support.window import ViewFixture, until, view_fixture
 
 
 @pytest.fixture
@@ -38,24 +39,25 @@ async def fixture(
     QAccessible.setActive(False)
 
 
-async def allow(fixture: ViewFixture) -> None:
-    """Answer what is asked."""
-    await until(lambda: any(button.text() == "Allow once" for button in fixture.view.findChildren(QAbstractButton)))
-    press(fixture.view, "Allow once")
+async def allow(fixture: ViewFixture, heard: list[tuple[str, bool]]) -> None:
+    """Allow what is asked, once that was announced."""
+    await until(lambda: any(is_urgent for _, is_urgent in heard))
+    asks = fixture.engine.stores.asks
+    asks.answer(AskAnswerParams(ask_id=asks.waiting()[0].id, allow=True))
 
 
 async def test_asks_replies_and_ends_are_announced_once(fixture: ViewFixture, heard: list[tuple[str, bool]]) -> None:
-    await allow(fixture)
+    await allow(fixture, heard)
     await until(lambda: fixture.task.outcome.ended_at is not None)
     (ask,) = (text for text, is_urgent in heard if is_urgent)
     assert "touch made" in ask
-    assert [text for text, is_urgent in heard if not is_urgent] == ["At work.", "Completed"]
+    assert [text for text, is_urgent in heard if not is_urgent] == ["At work.", "Running.", "Done"]
 
 
 async def test_what_happens_behind_another_tab_is_not_announced(
     fixture: ViewFixture, heard: list[tuple[str, bool]]
 ) -> None:
-    await allow(fixture)
+    await allow(fixture, heard)
     fixture.view.hide()
     count = len(heard)
     await until(lambda: fixture.task.outcome.ended_at is not None)
