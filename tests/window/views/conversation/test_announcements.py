@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
+import msgspec
 import pytest
 from PySide6.QtGui import QAccessible
 from PySide6.QtWidgets import QApplication, QWidget
@@ -12,6 +13,7 @@ from errand.window.theme.theme import Theme
 from errand.window.views.conversation import announcements
 from errand.window.widgets.accessibility import announce
 from tests.support.model_replies import DONE, shell
+from tests.support.records import NOW
 from tests.support.window import ViewFixture, until, view_fixture
 
 
@@ -52,6 +54,19 @@ async def test_asks_replies_and_ends_are_announced_once(fixture: ViewFixture, he
     (ask,) = (text for text, is_urgent in heard if is_urgent)
     assert "touch made" in ask
     assert [text for text, is_urgent in heard if not is_urgent] == ["At work.", "Running.", "Done"]
+
+
+async def test_what_the_transcript_does_not_show_is_not_announced(
+    fixture: ViewFixture, heard: list[tuple[str, bool]]
+) -> None:
+    await until(lambda: ("At work.", False) in heard)
+    store, count = fixture.view.store, len(heard)
+    reply = next(node for node in map(store.branch.node, store.branch.ids) if node.role == "assistant")
+    store.put_node(msgspec.structs.replace(reply, id="of_another_branch", parent_id="elsewhere"))
+    store.put_task(msgspec.structs.replace(fixture.task, id="of_a_sub_agent"))
+    ended = msgspec.structs.replace(fixture.task.outcome, ended_at=NOW)
+    store.put_task(msgspec.structs.replace(fixture.task, id="of_a_sub_agent", outcome=ended))
+    assert [text for text, is_urgent in heard[count:] if not is_urgent] == []
 
 
 async def test_what_happens_behind_another_tab_is_not_announced(

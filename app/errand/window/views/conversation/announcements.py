@@ -1,4 +1,7 @@
-"""What a screen reader is told of the conversation in front: replies, ends of tasks, and what waits for an answer."""
+"""What a screen reader is told of the conversation in front: replies, ends of tasks, and what waits for an answer.
+
+Sub-agents and other branches are left out, as they are in the transcript.
+"""
 
 from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QWidget
@@ -33,16 +36,20 @@ class Announcements(QObject):
         asks.changed.connect(self._on_asks_changed)
 
     def _on_task(self, task: Task | None) -> None:
-        """The end of a task that was seen at work here: not of one that was opened after its end."""
-        if task is None or task.outcome.ended_at is None:
-            self._working |= {task.id} if task is not None else set()
+        """Announce the end of a task that was seen at work here, not of one that was opened after its end."""
+        last_task = self._store.task
+        if task is None or last_task is None or task.id != last_task.id:
+            return
+        if task.outcome.ended_at is None:
+            self._working.add(task.id)
         elif task.id in self._working:
             self._working.remove(task.id)
             self._say(task_activity(task), is_urgent=task.activity.status == "error")
 
     def _on_node(self, node: Node) -> None:
-        text = "\n".join(block.text for block in node.blocks if isinstance(block, TextBlock)).strip()
-        if node.role == "assistant" and text and node.id not in self._heard_replies:
+        if node.role != "assistant" or node.id in self._heard_replies or not self._store.branch.holds(node.id):
+            return
+        if text := "\n".join(block.text for block in node.blocks if isinstance(block, TextBlock)).strip():
             self._heard_replies.add(node.id)
             self._say(text if len(text) <= _MAX_LENGTH else f"{text[:_MAX_LENGTH]}…")
 
