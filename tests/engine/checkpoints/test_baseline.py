@@ -286,14 +286,14 @@ async def test_links_and_other_things_are_not_followed(work: Work) -> None:
 async def reason(work: Work) -> str:
     """Why not all that commands change in the workspace can be undone; empty if it can."""
     coverage = await work.services.checkpoints.baselines.prepare(work.folder)
-    assert work.services.checkpoints.baselines.covers(work.folder) == coverage
+    assert work.services.checkpoints.baselines.coverage_of(work.folder) == coverage
     assert coverage.covered == (not coverage.reason)
     return coverage.reason
 
 
 async def test_a_folder_is_covered_after_a_first_look(work: Work) -> None:
     fill(work)
-    assert work.services.checkpoints.baselines.covers(work.folder).reason == "its files have not been read yet"
+    assert work.services.checkpoints.baselines.coverage_of(work.folder).reason == "its files have not been read yet"
     assert await reason(work) == ""
 
 
@@ -302,7 +302,7 @@ async def test_a_folder_whose_baseline_was_deleted_is_not_covered_until_the_next
     assert await reason(work) == ""
     baselines = work.services.checkpoints.baselines
     await asyncio.to_thread(baselines.forget)
-    assert not baselines.covers(work.folder).covered
+    assert not baselines.coverage_of(work.folder).covered
     assert await reason(work) == ""
 
 

@@ -43,7 +43,7 @@ class Baselines:
         self._roots: dict[str, str] = {}
         self._opening: dict[str, asyncio.Task[Coverage]] = {}
 
-    def covers(self, workspace: Path) -> Coverage:
+    def coverage_of(self, workspace: Path) -> Coverage:
         """Return whether all that a command changes in the workspace can be undone, as far as that is known now.
 
         It costs nothing: for a folder that was never looked at the answer is no. `prepare` looks.

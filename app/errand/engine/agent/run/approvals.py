@@ -193,7 +193,7 @@ class Approvals(Feature):
         """Return what holds the commands of this task now. Reads the file system: it is called in a thread."""
         if not self._has_sandbox:
             return Confinement()
-        return confinement_of(self._network_mode, self._baselines.covers(Path(self._workspace)).reason)
+        return confinement_of(self._network_mode, self._baselines.coverage_of(Path(self._workspace)).reason)
 
     async def _look_at_files(self) -> None:
         """Read the files of the workspace, unless that was done, if the mode depends on what can be undone."""
