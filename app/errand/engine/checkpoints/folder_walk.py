@@ -9,19 +9,16 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from errand.engine.checkpoints.watch import FolderWatch
+from errand.engine.core.file_names import CACHE_TAG, FILLED_BY_TOOLS
 from errand.engine.tools.plain_text import clean_name, is_text
 
 MAX_COPIED_FILES = 5_000
 MAX_COPIED_BYTES = 200_000_000
 MAX_FILES = 100_000
-# Version control keeps its own history; the others are filled by package managers, builds and tests.
-LEFT_OUT = frozenset(
-    {".git", ".hg", ".svn", ".jj", "node_modules", "bower_components", ".venv", "__pycache__", "site-packages"}
-    | {".tox", ".nox", ".eggs", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".hypothesis", ".cache", ".gradle"}
-    | {".terraform", ".next", ".nuxt", ".svelte-kit", ".parcel-cache", ".turbo"}
-)
+# Version control keeps its own history.
+LEFT_OUT = FILLED_BY_TOOLS | {".hypothesis", ".svelte-kit", ".parcel-cache", ".turbo"} | {".git", ".hg", ".svn", ".jj"}
 # By these files a program says that it can make the folder again.
-_TAGS = frozenset(("CACHEDIR.TAG", "pyvenv.cfg"))
+_TAGS = frozenset((CACHE_TAG, "pyvenv.cfg"))
 
 
 class NotCovered(Exception):

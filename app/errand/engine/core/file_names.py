@@ -1,9 +1,16 @@
-"""File names that mean more than others: secrets, and files that configure tools or agents."""
+"""File names that mean more than others: secrets, files that configure tools or agents, folders that tools fill."""
 
 import re
 import unicodedata
 from itertools import pairwise
 
+# Folders that package managers, builds and tests fill, and fill again.
+FILLED_BY_TOOLS = frozenset(
+    {"node_modules", "bower_components", ".venv", "site-packages", "__pycache__", ".tox", ".nox", ".eggs", ".cache"}
+    | {".mypy_cache", ".pytest_cache", ".ruff_cache", ".gradle", ".terraform", ".next", ".nuxt"}
+)
+# A tool says by it that it can make the folder again.
+CACHE_TAG = "CACHEDIR.TAG"
 _SECRET_NAMES = frozenset(
     {".env", ".netrc", "_netrc", ".pgpass", ".pypirc", ".git-credentials", ".htpasswd", ".dockercfg"}
     | {".vault-token", "credentials", "credentials.json", "credentials.toml", "credentials.yml", "id_rsa", "id_dsa"}

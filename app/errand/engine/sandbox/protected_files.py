@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
-from errand.engine.core.file_names import PROTECTED_PARTS, is_protected, plain_name
+from errand.engine.core.file_names import CACHE_TAG, FILLED_BY_TOOLS, PROTECTED_PARTS, is_protected, plain_name
 
 # Folders that are searched for submodules.
 _MAX_SUBMODULES = 500
@@ -22,13 +22,9 @@ MAX_FOLDERS = 500
 MAX_ENTRIES = 5_000
 # Protected files below the top that are mounted: each mount takes 0.2 ms. Further ones are put back.
 MAX_PINNED_BELOW = 32
-# Folders that package managers and tools fill.
-_UNSEARCHED = frozenset(
-    {"node_modules", "bower_components", ".venv", "venv", "site-packages", "__pycache__", ".tox", ".nox", ".eggs"}
-    | {".cache", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".gradle", ".terraform", ".next", ".nuxt"}
-)
+_UNSEARCHED = FILLED_BY_TOOLS | {"venv"}
 # Such a folder is not searched if a tool says in it that it can be made again.
-_BUILD_FOLDERS, _CACHE_TAG = frozenset({"target", "build", "out"}), "CACHEDIR.TAG"
+_BUILD_FOLDERS = frozenset({"target", "build", "out"})
 MAX_CACHED_FOLDERS = 20_000
 # A change within one tick of the file system's clock after a look leaves no trace.
 _TICK_NS = 100_000_000
@@ -125,7 +121,7 @@ def _entries_of(folder: str) -> tuple[tuple[tuple[str, bool], ...], tuple[str, .
     with os.scandir(folder) as entries:
         for count, entry in enumerate(entries):
             name = entry.name
-            if count >= MAX_ENTRIES or (is_build_folder and name == _CACHE_TAG):
+            if count >= MAX_ENTRIES or (is_build_folder and name == CACHE_TAG):
                 return tuple(candidates), () if is_build_folder else tuple(sorted(folders))
             if plain_name(name) in PROTECTED_PARTS or is_protected((name,)):
                 candidates.append((name, entry.is_dir(follow_symlinks=False)))
