@@ -1,17 +1,14 @@
 """The way out of a sandbox: the commands inside get a socket to the proxy of the engine, with a password."""
 
 import asyncio
-import os
 import socket
-import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache
-from pathlib import Path
 
 from errand.engine.sandbox import network_child
 from errand.engine.sandbox.http_proxy import HttpProxy, Judge, ProxyLogin
+from errand.engine.sandbox.inside_program import inside_program
 
 _MAX_CONNECTIONS = 64
 _OWN_HOSTS = "localhost,127.0.0.1,::1"
@@ -89,13 +86,6 @@ class NetworkProxy:
             self._http.listen(listener, access.login)
 
 
-@cache
 def network_program() -> tuple[str, ...]:
-    """Return the beginning of a command that has the network; see network_child.py for its arguments.
-
-    An installed bundle's executable is errand itself; else the text goes along, whose file may be hidden inside.
-    """
-    if getattr(sys, "frozen", False):
-        return (sys.executable, "sandbox-network")
-    text = Path(network_child.__file__).read_text(encoding="utf-8")
-    return (os.path.realpath(sys.executable), "-I", "-S", "-c", text)
+    """Return the beginning of a command that has the network; see network_child.py for its arguments."""
+    return inside_program("sandbox-network", network_child.__file__)

@@ -10,16 +10,15 @@ import os
 import shutil
 import socket
 import stat
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Final
 from weakref import WeakSet
 
 from errand.engine.sandbox import init_child
 from errand.engine.sandbox.bubblewrap import View
+from errand.engine.sandbox.inside_program import inside_program
 
 # One holds 6 MB. Commands of further tasks start sandboxes of their own.
 MAX_STANDING = 8
@@ -248,16 +247,9 @@ class StandingSandboxes:
         self._wasted = self._wasted + 1 if sandbox.count < _PAYS else 0
 
 
-@cache
 def init_program() -> tuple[str, ...]:
-    """Return the command that stands in a sandbox, without its descriptor; see init_child.py.
-
-    An installed bundle's executable is errand itself; else the text goes along, whose file may be hidden inside.
-    """
-    if getattr(sys, "frozen", False):
-        return (sys.executable, "sandbox-init")
-    text = Path(init_child.__file__).read_text(encoding="utf-8")
-    return (os.path.realpath(sys.executable), "-I", "-S", "-c", text)
+    """Return the command that stands in a sandbox, without its descriptor; see init_child.py."""
+    return inside_program("sandbox-init", init_child.__file__)
 
 
 def bounds_of(view: View, form: Sequence[str]) -> Bounds:
