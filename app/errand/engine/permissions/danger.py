@@ -20,26 +20,14 @@ _EXECUTES = frozenset(("-exec", "-execdir"))
 _CHOOSES_OTHERS = frozenset(("-o", "-or", "!", "-not", ",", "(", "\\("))
 _KEPT_ACTIONS = _RUNS_FILES - _EXECUTES - {"-delete"}
 _MIN_LETTERS = 2
-# Folders with these names hold no repository.
+# Folders with these names hold no repository; others that tools fill may, such as .terraform and .venv.
 _MADE_AGAIN = frozenset(
     ("__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".tox", ".nox", "node_modules", "*.egg-info")
 )
-_NAMES_OF_GIT = (
-    *(
-        ".git",
-        "head",
-        "orig_head",
-        "fetch_head",
-        "index",
-        "config",
-        "objects",
-        "refs",
-        "hooks",
-        "logs",
-        "info",
-        "heads",
-    ),
-    *("tags", "remotes", "packed-refs", "pack", "x.pack", "x.idx", "x.rev", "main", "master", "0a1b2c3d"),
+# Names in a repository, and some like those of its commits and branches, in lower case.
+_NAMES_OF_GIT = frozenset(
+    {".git", "head", "orig_head", "fetch_head", "index", "config", "objects", "refs", "hooks", "logs", "info", "heads"}
+    | {"tags", "remotes", "packed-refs", "pack", "x.pack", "x.idx", "x.rev", "main", "master", "0a1b2c3d"}
 )
 _CONFIGURES = ("-c", "--exec-path", "--config-env")
 _PRINTS = frozenset(
